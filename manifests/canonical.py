@@ -1,0 +1,78 @@
+"""RFC 8785 bytes: writing them, and reading them strictly. Knows no document."""
+
+import json
+from typing import Any, NoReturn
+
+import rfc8785
+
+from manifests.errors import ContentError, NotCanonical, TooBig
+
+MAX_DEPTH = 32
+
+
+def canonical_bytes(value: Any) -> bytes:
+    """Return the value as RFC 8785 canonical JSON.
+
+    Raises: ContentError on a float (documents of spm hold none), an integer beyond 2**53, or an unsupported type.
+    """
+    _check(value, "the document", depth=0)
+    try:
+        return rfc8785.dumps(value)
+    except rfc8785.CanonicalizationError as error:
+        raise ContentError(f"the document cannot be written as canonical JSON: {error}", reason="type") from error
+
+
+def parse_strict(data: bytes, *, what: str, max_bytes: int) -> dict[str, Any]:
+    """Return the object in canonical JSON bytes, refusing any other spelling of it.
+
+    Raises: TooBig beyond `max_bytes`; NotCanonical unless the bytes are UTF-8 without a byte-order mark, without
+    duplicate members, floats or NaN, at most 32 levels deep, and equal to their own RFC 8785 form.
+    """
+    if len(data) > max_bytes:
+        raise TooBig(f"{what} has {len(data)} bytes, more than the {max_bytes} allowed")
+    value = _parse(data, what)
+    if not isinstance(value, dict):
+        raise NotCanonical(f"{what} is not a JSON object")
+    try:
+        is_canonical = canonical_bytes(value) == data
+    except ContentError as error:
+        raise NotCanonical(f"{what} is not canonical JSON: {error.message}") from error
+    if not is_canonical:
+        raise NotCanonical(f"{what} is not in RFC 8785 canonical form")
+    return value
+
+
+def _parse(data: bytes, what: str) -> Any:
+    def refuse_number(text: str) -> NoReturn:
+        raise NotCanonical(f"{what} has the number {text[:40]!r}; only integers are allowed")
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise NotCanonical(f"{what} has the member {twice!r} twice")
+        return found
+
+    try:
+        return json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=members,
+            parse_float=refuse_number,
+            parse_constant=refuse_number,
+        )
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise NotCanonical(f"{what} is not JSON: {error}") from error
+
+
+def _check(value: Any, path: str, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise ContentError(f"{path} is nested deeper than {MAX_DEPTH} levels", reason="type")
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _check(inner, f"{path}.{name}", depth + 1)
+    elif isinstance(value, list | tuple):
+        for place, inner in enumerate(value):
+            _check(inner, f"{path}[{place}]", depth + 1)
+    elif isinstance(value, float):
+        raise ContentError(f"{path} is the float {value}; documents hold integers and text only", reason="type")

@@ -1,0 +1,190 @@
+"""The three waste traps, found in what a plugin says and where it would run. Pure; measures nothing.
+
+Every finding names a command that mends it. What cannot be known here is a finding of its own severity, never "fine".
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from manifests.batching import BatchMode, BatchPolicy
+from manifests.devices import Device, matches
+from manifests.lockfile import Bindings
+from manifests.manifest import Manifest
+from manifests.ranges import Range
+from manifests.target import Target, TargetDevice
+
+
+class Severity(StrEnum):
+    """How sure the finding is: `waste` is certain on this target, `unknown` needs a fact that is not there."""
+
+    WASTE = "waste"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One trap in one plugin, with the facts that show it and the command that mends it."""
+
+    trap: str
+    severity: Severity
+    plugin: str
+    message: str
+    remedy: str
+    evidence: dict[str, Any] = field(hash=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "trap": self.trap,
+            "severity": self.severity.value,
+            "plugin": self.plugin,
+            "message": self.message,
+            "evidence": self.evidence,
+            "remedy": self.remedy,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginFacts:
+    """What the detectors look at: the manifest's word, with an installer's bindings laid over it."""
+
+    name: str
+    version: str
+    affinity: tuple[Device, ...] | None
+    batch_policy: BatchPolicy | None
+    seedance_version: Range
+    ranges: tuple[tuple[str, Range], ...]
+    can_batch: bool = True
+    fallback: str | None = None
+    waivers: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of_manifest(
+        cls, manifest: Manifest, bindings: Bindings | None = None, fallback: str | None = None
+    ) -> "PluginFacts":
+        bindings = bindings or Bindings()
+        requires = manifest.requires
+        ranges = [(f"requires.plugins.{name}", wanted) for name, wanted in requires.plugins]
+        if requires.torch is not None:
+            ranges.append(("requires.torch", requires.torch))
+        return cls(
+            name=manifest.name,
+            version=manifest.version.text,
+            affinity=bindings.affinity or manifest.device_affinity,
+            batch_policy=bindings.batch_policy or manifest.batch_policy,
+            seedance_version=manifest.seedance_version,
+            ranges=tuple(ranges),
+            can_batch=not manifest.inputs or all(spec.shape[:1] == (-1,) for spec in manifest.inputs),
+            fallback=fallback,
+            waivers=manifest.waivers,
+        )
+
+
+def find_traps(facts: PluginFacts, target: Target | None) -> tuple[Finding, ...]:
+    """Return every trap of one plugin on a target; None stands for any target, as a registry must assume."""
+    found = (*_affinity_unbound(facts, target), *_range_unbounded(facts), *_batch_policy_missing(facts))
+    return tuple(_with_waiver(finding, facts) for finding in found)
+
+
+def _with_waiver(finding: Finding, facts: PluginFacts) -> Finding:
+    reason = dict(facts.waivers).get(finding.trap)
+    if reason is not None:
+        finding.evidence["publisher_waiver"] = reason
+    return finding
+
+
+def _affinity_unbound(facts: PluginFacts, target: Target | None) -> tuple[Finding, ...]:
+    wanted = [str(device) for device in facts.affinity or ()]
+    evidence: dict[str, Any] = {"affinity": wanted or None}
+    if target is None:
+        problem = None if facts.affinity else "names no device, so a host with several accelerators places it by luck"
+    else:
+        evidence["devices"] = [device.id for device in target.devices]
+        problem = _binding_problem(facts.affinity, target)
+    if problem is None:
+        return ()
+    device = _suggestion(target)
+    return (
+        Finding(
+            trap="affinity-unbound",
+            severity=Severity.WASTE,
+            plugin=facts.name,
+            message=f"`{facts.name}` {facts.version} {problem}",
+            remedy=f"spm install {facts.name}=={facts.version} --affinity={device}",
+            evidence=evidence,
+        ),
+    )
+
+
+def _binding_problem(affinity: tuple[Device, ...] | None, target: Target) -> str | None:
+    """Say why the affinity does not settle where the plugin runs on this target; None where it does."""
+    accelerators = [device.id for device in target.accelerators]
+    if not affinity:
+        if len(accelerators) < 2:
+            return None
+        return f"names no device, and this target has several accelerators: {', '.join(accelerators)}"
+    for wanted in affinity:
+        present = [device for device in target.devices if matches(wanted, device)]
+        if wanted.index is not None and not present:
+            return f"names `{wanted}`, which this target does not have"
+        if len(present) > 1:
+            ids = ", ".join(device.id for device in present)
+            return f"names `{wanted}`, which on this target may be any of {ids}"
+        if present:
+            return None
+    return f"names only {', '.join(f'`{wanted}`' for wanted in affinity)}, and this target has none of them"
+
+
+def _suggestion(target: Target | None) -> str:
+    if target is None:
+        return "DEVICE"
+    devices: tuple[TargetDevice, ...] = target.accelerators or target.devices
+    return devices[0].id if devices else "DEVICE"
+
+
+def _range_unbounded(facts: PluginFacts) -> tuple[Finding, ...]:
+    ranges = (("seedance_version", facts.seedance_version), *facts.ranges)
+    open_ranges = {member: wanted.text for member, wanted in ranges if not wanted.has_upper_bound}
+    found: list[tuple[str, dict[str, Any], str]] = []
+    if open_ranges:
+        written = ", ".join(f"`{member}: {text}`" for member, text in open_ranges.items())
+        problem = f"has no upper bound in {written}, so what it was never tested with may be taken"
+        # An installer cannot bound a signed range; doing without the plugin is what mends it here.
+        found.append((problem, {"open": open_ranges}, f"spm uninstall {facts.name}"))
+    if facts.fallback:
+        problem = f"is an accepted fallback: {facts.fallback}"
+        found.append((problem, {"fallback": facts.fallback}, f"spm install {facts.name}"))
+    return tuple(
+        Finding(
+            trap="range-unbounded",
+            severity=Severity.WASTE,
+            plugin=facts.name,
+            message=f"`{facts.name}` {facts.version} {problem}",
+            remedy=remedy,
+            evidence=evidence,
+        )
+        for problem, evidence, remedy in found
+    )
+
+
+def _batch_policy_missing(facts: PluginFacts) -> tuple[Finding, ...]:
+    policy = facts.batch_policy
+    if policy is not None and policy.mode is BatchMode.ADAPTIVE:
+        return ()
+    if policy is not None and policy.mode is BatchMode.NONE and not facts.can_batch:
+        return ()
+    if policy is None:
+        severity, problem = Severity.WASTE, "has no batch policy, so calls that wait together are run one by one"
+    else:
+        severity = Severity.UNKNOWN
+        problem = f"has the batch policy `{policy.mode.value}`; whether calls queue is not known before it runs"
+    return (
+        Finding(
+            trap="batch-policy-missing",
+            severity=severity,
+            plugin=facts.name,
+            message=f"`{facts.name}` {facts.version} {problem}",
+            remedy=f"spm install {facts.name}=={facts.version} --batch-policy=adaptive",
+            evidence={"batch_policy": policy.to_value() if policy else None},
+        ),
+    )
