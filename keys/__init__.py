@@ -1,0 +1,1 @@
+"""Who vouches for a plugin: signatures, pinned keys, key files, verified states. Fetches and installs nothing."""

@@ -1,0 +1,9 @@
+"""Untrusted values as they may stand in a message: ASCII, quoted, short. Decides nothing."""
+
+_LONGEST = 80
+
+
+def shown(value: object) -> str:
+    """Return the value quoted for a message, so that it can neither flood nor steer a terminal."""
+    text = ascii(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

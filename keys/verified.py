@@ -1,0 +1,296 @@
+"""The states of a release on its way to being loaded: fetched, verified, installed. Fetches and installs nothing.
+
+`VerifiedManifest` and `InstalledPlugin` are made only by the functions here, so whoever takes one takes verified bytes.
+Steps of `verify_manifest`, in order; nothing of the manifest is read before step 4:
+1. the bytes have the digest that was asked for                          digest
+2. which class of signature is there                                     unsigned, wrong-class
+3. signatures by pinned keys of that class's role, enough of them        20, 21
+4. the bytes are a manifest                                              25
+5. its class is that of the signature; its registry the pinned one       wrong-class, mix
+6. the key may sign this name, and it asks for no more than allowed      key-namespace, policy-denied
+7. it is the release that was asked for                                  mix
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from keys import core_signature, ext_signature
+from keys.pinned_keys import ExtKey, Keyring
+from keys.public_key import KeyId
+from keys.shown import shown
+from keys.tree import check_tree
+from manifests.errors import (
+    DigestMismatch,
+    Mix,
+    SignatureInvalid,
+    SignatureMalformed,
+    SpmError,
+    ThresholdNotMet,
+    TooBig,
+    Undecided,
+    Unsigned,
+    WrongClass,
+)
+from manifests.manifest import MAX_MANIFEST_BYTES, Manifest
+from manifests.names import PluginName
+from manifests.parts import PluginType
+from manifests.versions import Version
+
+__all__ = [
+    "JWS_FILE",
+    "MAX_MANIFEST_BYTES",
+    "SIGNATURE_FILE_PREFIX",
+    "Expected",
+    "FetchedManifest",
+    "InstalledPlugin",
+    "VerifiedManifest",
+    "verify_manifest",
+    "verify_offered",
+    "verify_tree",
+]
+
+JWS_FILE = "manifest.jws"
+SIGNATURE_FILE_PREFIX = "manifest.sig."
+MAX_SIGNATURES = 64
+
+_CORE_FILE = re.compile(r"manifest\.sig\.([0-9a-f]{64})")
+_SEAL: Final = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedManifest:
+    """A manifest and its signature files by name, as somebody sent them. Nothing in it is believed.
+
+    For an ext release `data` are the bytes that the token carries.
+    """
+
+    data: bytes
+    signatures: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """The release that was asked for. `type` is None where the one who asks does not know the class."""
+
+    registry: str
+    name: PluginName
+    version: Version
+    manifest_sha256: str
+    variant_tag: str | None
+    type: PluginType | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedManifest:
+    """A manifest that pinned keys vouch for. `signatures` holds the files that were verified, and no other."""
+
+    manifest: Manifest
+    data: bytes
+    sha256: str
+    keyids: tuple[KeyId, ...]
+    signatures: Mapping[str, bytes]
+    seal: InitVar[object]
+
+    def __post_init__(self, seal: object) -> None:
+        _require_seal(seal, "VerifiedManifest", "verify_manifest")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledPlugin:
+    """A folder that was found to hold exactly the files of a verified manifest."""
+
+    verified: VerifiedManifest
+    directory: Path
+    seal: InitVar[object]
+
+    def __post_init__(self, seal: object) -> None:
+        _require_seal(seal, "InstalledPlugin", "verify_tree")
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.verified.manifest
+
+
+def verify_manifest(fetched: FetchedManifest, keyring: Keyring, expected: Expected) -> VerifiedManifest:
+    """Return the manifest if pinned keys vouch for it and it is the release that was asked for.
+
+    Raises: the refusals of the steps in the module's docstring.
+    """
+    found = hashlib.sha256(fetched.data).hexdigest()
+    if found != expected.manifest_sha256:
+        raise DigestMismatch(
+            f"the manifest of {expected.name} {expected.version} has the digest sha256:{found}, "
+            f"the index says sha256:{expected.manifest_sha256}",
+            hint="it was changed on its way or in the registry; nothing of it was used",
+            found=found,
+            expected=expected.manifest_sha256,
+        )
+    verified = verify_offered(fetched, keyring, expected.registry)
+    _require_identity(verified.manifest, expected)
+    return verified
+
+
+def verify_offered(fetched: FetchedManifest, keyring: Keyring, registry: str) -> VerifiedManifest:
+    """Return a manifest that pinned keys vouch for where no particular release was asked for, as at a publish.
+
+    Raises: the refusals of steps 2 to 6 in the module's docstring.
+    """
+    if len(fetched.data) > MAX_MANIFEST_BYTES:
+        raise TooBig(f"the manifest has {len(fetched.data)} bytes, more than the {MAX_MANIFEST_BYTES} allowed")
+    signed_as = _signature_class(fetched.signatures)
+    ext_key, signatures = None, {}
+    if signed_as is PluginType.EXT:
+        ext_key = _verify_ext(fetched, keyring)
+        keyids = [ext_key.keyid]
+        signatures[JWS_FILE] = fetched.signatures[JWS_FILE]
+    else:
+        keyids = _verify_core(fetched, keyring)
+        signatures = {(name := SIGNATURE_FILE_PREFIX + keyid): fetched.signatures[name] for keyid in keyids}
+    manifest = Manifest.from_bytes(fetched.data)
+    _require_class(manifest, signed_as)
+    _require_registry(manifest, registry)
+    if ext_key:
+        ext_key.require_namespace(manifest)
+        ext_key.require_ceiling(manifest)
+    return VerifiedManifest(
+        manifest=manifest,
+        data=fetched.data,
+        sha256=hashlib.sha256(fetched.data).hexdigest(),
+        keyids=tuple(keyids),
+        signatures=MappingProxyType(signatures),
+        seal=_SEAL,
+    )
+
+
+def verify_tree(verified: VerifiedManifest, directory: Path) -> InstalledPlugin:
+    """Return the plugin if the folder holds exactly the files of its manifest, unchanged.
+
+    Raises: FileSetMismatch, LinkRefused, TypeMismatch, SizeMismatch, DigestMismatch or Undecided, each naming the
+    plugin, the file and both values.
+    """
+    try:
+        check_tree(verified.manifest.files, directory)
+    except SpmError as error:
+        name = f"{verified.manifest.name} {verified.manifest.version}"
+        hint = f"uninstall {verified.manifest.name} and install it again; do not run what is there"
+        if isinstance(error, Undecided):
+            hint = error.hint
+        raise type(error)(
+            f"{name} in {directory}: {error.message}",
+            reason=error.reason,
+            hint=hint,
+            directory=str(directory),
+            **error.context,
+        ) from error
+    return InstalledPlugin(verified=verified, directory=directory, seal=_SEAL)
+
+
+def _signature_class(signatures: Mapping[str, bytes]) -> PluginType:
+    if not signatures:
+        raise Unsigned(
+            "the manifest has no signature",
+            hint="ask its publisher to sign it (`spm sign`); there is no way to load an unsigned plugin",
+        )
+    if len(signatures) > MAX_SIGNATURES:
+        raise SignatureMalformed(
+            f"the manifest has {len(signatures)} signatures, more than the {MAX_SIGNATURES} allowed"
+        )
+    unknown = sorted(name for name in signatures if name != JWS_FILE and not _CORE_FILE.fullmatch(name))
+    if unknown:
+        raise SignatureMalformed(
+            f"{shown(unknown[0])} is not the name of a signature file: they are {JWS_FILE} "
+            f"and {SIGNATURE_FILE_PREFIX}<key id>"
+        )
+    if JWS_FILE not in signatures:
+        return PluginType.CORE
+    if len(signatures) > 1:
+        raise WrongClass("the manifest has both core and ext signatures, a release is of one class")
+    return PluginType.EXT
+
+
+def _verify_ext(fetched: FetchedManifest, keyring: Keyring) -> ExtKey:
+    token = fetched.signatures[JWS_FILE]
+    key = keyring.ext_key(ext_signature.read_header(token))
+    if ext_signature.verify_manifest_token(token, key.public_key_pem) != fetched.data:
+        raise SignatureInvalid(
+            f"{JWS_FILE} carries other bytes than the manifest beside it: the manifest was changed after signing",
+            keyid=key.keyid,
+        )
+    return key
+
+
+def _verify_core(fetched: FetchedManifest, keyring: Keyring) -> list[KeyId]:
+    """Return the core keys that vouch: a key not pinned does not count, a wrong signature is never passed over."""
+    named = sorted(KeyId(name.removeprefix(SIGNATURE_FILE_PREFIX)) for name in fetched.signatures)
+    pinned = [keyid for keyid in named if keyring.role_of(keyid) is not None]
+    for keyid in pinned or named[:1]:
+        key = keyring.core_key(keyid)
+        signature = fetched.signatures[SIGNATURE_FILE_PREFIX + keyid]
+        core_signature.verify(key.public_key_pem, fetched.data, signature)
+    if len(pinned) < keyring.core_threshold:
+        raise ThresholdNotMet(
+            f"the manifest has {len(pinned)} of the {keyring.core_threshold} signatures by pinned core keys "
+            "that loader.conf asks for",
+            hint="ask the other holders of core keys to sign it (`spm sign`)",
+            keyids=pinned,
+            threshold=keyring.core_threshold,
+        )
+    return pinned
+
+
+def _require_class(manifest: Manifest, signed_as: PluginType) -> None:
+    if manifest.type is not signed_as:
+        raise WrongClass(
+            f"{manifest.name} {manifest.version} says it is of the class {manifest.type.value}, "
+            f"but its signature is of the class {signed_as.value}",
+            hint=f"sign it with a key of the role {manifest.type.value}",
+            name=manifest.name,
+            version=str(manifest.version),
+            type=manifest.type.value,
+            signed_as=signed_as.value,
+        )
+
+
+def _require_registry(manifest: Manifest, registry: str) -> None:
+    if manifest.registry != registry:
+        raise Mix(
+            f"{manifest.name} {manifest.version} was made for the registry `{manifest.registry}`, "
+            f"this one is `{registry}`",
+            hint="pack and sign it for this registry",
+            found=manifest.registry,
+            expected=registry,
+        )
+
+
+def _require_identity(manifest: Manifest, expected: Expected) -> None:
+    if expected.type is not None and manifest.type is not expected.type:
+        raise WrongClass(
+            f"{expected.name} {expected.version} is listed with the class {expected.type.value}, "
+            f"but it is signed as {manifest.type.value}",
+            type=expected.type.value,
+            signed_as=manifest.type.value,
+        )
+    found_tag = manifest.variant.tag if manifest.variant else None
+    found = (manifest.name, manifest.version.text, found_tag)
+    asked = (expected.name, expected.version.text, expected.variant_tag)
+    if found != asked:
+        raise Mix(
+            f"{_described(*asked)} was asked for, but what was served is {_described(*found)}, signed and sound",
+            hint="the registry's index and its manifests do not fit; tell the one who runs it",
+            found=list(found),
+            expected=list(asked),
+        )
+
+
+def _described(name: str, version: str, variant_tag: str | None) -> str:
+    return f"{name} {version}" + (f" ({variant_tag})" if variant_tag else "")
+
+
+def _require_seal(seal: object, what: str, maker: str) -> None:
+    if seal is not _SEAL:
+        raise TypeError(f"{what} is made by {maker} only")
