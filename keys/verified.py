@@ -177,7 +177,8 @@ def verify_tree(verified: VerifiedManifest, directory: Path) -> InstalledPlugin:
         check_tree(verified.manifest.files, directory)
     except SpmError as error:
         name = f"{verified.manifest.name} {verified.manifest.version}"
-        hint = f"uninstall {verified.manifest.name} and install it again; do not run what is there"
+        release = f"{verified.manifest.name}=={verified.manifest.version}"
+        hint = f"do not run what is there; `spm install {release}` lays it out anew"
         if isinstance(error, Undecided):
             hint = error.hint
         raise type(error)(

@@ -41,8 +41,8 @@ class Device:
 def parse_device(text: str) -> Device:
     """Return the device that the text names.
 
-    Raises: UsageError unless it is `cpu`, `mps`, a kind (`cuda`, `npu`, `xpu`), one device of it (`npu:0` or `npu0`), or
-    a compute capability (`cuda:sm_86`).
+    Raises: UsageError unless it is `cpu`, `mps`, a kind (`cuda`, `npu`, `xpu`), one device of it (`npu:0` or `npu0`),
+    or a compute capability (`cuda:sm_86`).
     """
     match = _DEVICE.fullmatch(text) if isinstance(text, str) else None
     if match is None:

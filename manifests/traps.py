@@ -146,24 +146,25 @@ def _range_unbounded(facts: PluginFacts) -> tuple[Finding, ...]:
     ranges = (("seedance_version", facts.seedance_version), *facts.ranges)
     open_ranges = {member: wanted.text for member, wanted in ranges if not wanted.has_upper_bound}
     found: list[tuple[str, dict[str, Any], str]] = []
+    who = f"`{facts.name}` {facts.version}"
     if open_ranges:
         written = ", ".join(f"`{member}: {text}`" for member, text in open_ranges.items())
-        problem = f"has no upper bound in {written}, so what it was never tested with may be taken"
+        message = f"{who} has no upper bound in {written}, so what it was never tested with may be taken"
         # An installer cannot bound a signed range; doing without the plugin is what mends it here.
-        found.append((problem, {"open": open_ranges}, f"spm uninstall {facts.name}"))
+        found.append((message, {"open": open_ranges}, f"spm uninstall {facts.name}"))
     if facts.fallback:
-        problem = f"is an accepted fallback: {facts.fallback}"
-        found.append((problem, {"fallback": facts.fallback}, f"spm install {facts.name}"))
+        message = f"{who} is not the newest in range: {facts.fallback}"
+        found.append((message, {"fallback": facts.fallback}, f"spm install {facts.name}"))
     return tuple(
         Finding(
             trap="range-unbounded",
             severity=Severity.WASTE,
             plugin=facts.name,
-            message=f"`{facts.name}` {facts.version} {problem}",
+            message=message,
             remedy=remedy,
             evidence=evidence,
         )
-        for problem, evidence, remedy in found
+        for message, evidence, remedy in found
     )
 
 
