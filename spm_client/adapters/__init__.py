@@ -1,0 +1,1 @@
+"""Where the client meets the network and the user's own files. Decides nothing."""

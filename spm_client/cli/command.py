@@ -1,0 +1,106 @@
+"""Parsing the command line, calling one command, translating refusals for the terminal. Knows no command's work."""
+
+import argparse
+import difflib
+import importlib
+import json
+import os
+import signal
+import sys
+from typing import NoReturn
+
+from manifests.errors import SpmError, UsageError
+from spm_client.cli.session import Session
+
+INTERRUPTED = 128 + signal.SIGINT
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with its complaints as refusals of spm."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=f"`{self.prog} --help` shows how it is used")
+
+
+def run(arguments: list[str], commands: dict[str, str]) -> int:
+    """Run one command line and return its exit code."""
+    session = Session(is_json="--json" in arguments, environment=dict(os.environ))
+    try:
+        options = _parse(arguments, commands)
+        session.root_named, session.is_json = options.root, options.json
+        return int(options.call(options, session) or 0)
+    except SpmError as refusal:
+        return report(refusal, session)
+    except KeyboardInterrupt:
+        print("interrupted; nothing was changed", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def report(refusal: SpmError, session: Session) -> int:
+    """Print a refusal: JSON to stdout where it was asked for, words to stderr always."""
+    if session.is_json:
+        print(json.dumps(session.partial | refusal.to_dict(), ensure_ascii=False))
+    print(f"error[{refusal.reason}]: {refusal.message}", file=sys.stderr)
+    if refusal.hint:
+        print(f"  hint: {refusal.hint}", file=sys.stderr)
+    return refusal.exit_code
+
+
+def _parse(arguments: list[str], commands: dict[str, str]) -> argparse.Namespace:
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    if "--root" in arguments:
+        chosen = _after_root(arguments)
+    if chosen is not None and chosen not in commands:
+        near = difflib.get_close_matches(chosen, commands, n=1)
+        raise UsageError(
+            f"`{chosen}` is not a command of spm",
+            hint=f"did you mean `spm {near[0]}`?" if near else "`spm --help` lists the commands",
+        )
+    return _parser(chosen, commands).parse_args(arguments)
+
+
+def _after_root(arguments: list[str]) -> str | None:
+    """Return the command where `--root DIR` may stand before it."""
+    words = iter(arguments)
+    for word in words:
+        if word == "--root":
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return None
+
+
+def _parser(chosen: str | None, commands: dict[str, str]) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="spm",
+        description="Install, verify and run signed compute plugins. Nothing lesser than what was asked for is taken "
+        "silently.",
+        epilog="Exit codes: 2 usage, 3 undecided, 10 resolution, 11 waste trap, 12 target, 20 signature, 21 key, "
+        "22 revoked, 23 freshness, 24 history, 25 content, 26 configuration, 30 refused by the registry, "
+        "31 registry unreachable, 40 to 43 runtime.",
+    )
+    parser.add_argument("--version", "-V", action="store_true", help="show the version and exit")
+    _add_common(parser, default=None)
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, summary in commands.items():
+        subparser = subparsers.add_parser(name, help=summary)
+        if name == chosen:
+            module = importlib.import_module(f"spm_client.cli.{name}_command")
+            subparser.description = summary[0].upper() + summary[1:] + "."
+            _add_common(subparser, default=argparse.SUPPRESS)
+            module.configure(subparser)
+            subparser.set_defaults(call=module.run)
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser, *, default: object) -> None:
+    is_top = default is None
+    parser.add_argument(
+        "--root", metavar="DIR", default=default, help="the store (default: $SPM_ROOT, else the user's)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", default=False if is_top else default, help="print JSON to stdout, refusals too"
+    )

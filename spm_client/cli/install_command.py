@@ -1,0 +1,96 @@
+"""`spm install`."""
+
+import argparse
+import sys
+
+from manifests.batching import BatchPolicy
+from manifests.devices import parse_affinity
+from manifests.lockfile import Bindings
+from manifests.names import parse_name
+from spm_client.cli.session import Session, timestamp
+from spm_client.render import ProgressLine
+from spm_client.resolve import parse_spec
+from spm_client.workflows.install import Change, Installed, Wishes, install
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "specs", nargs="+", metavar="SPEC", help="`NAME`, `NAME==1.2.3`, `NAME@^1.2`, `NAME>=1,<2` or `NAME-v1.2.3`"
+    )
+    parser.add_argument("--affinity", metavar="DEVICES", help="bind the plugin to devices, as in `cuda:0,cpu`")
+    parser.add_argument("--batch-policy", metavar="MODE", help="bind a batch policy: adaptive, static or none")
+    parser.add_argument("--accept-fallback", metavar="NAME", action="append", default=[], help="take an older release")
+    parser.add_argument("--pre", metavar="NAME", action="append", default=[], help="let pre-releases of NAME in")
+    parser.add_argument("--target", metavar="FILE", help="install for the host that FILE describes, not for this one")
+    parser.add_argument("--strict", action="store_true", help="refuse plugins with waste traps")
+    parser.add_argument("--dry-run", action="store_true", help="resolve and verify, show the plan, change nothing")
+
+
+def run(options: argparse.Namespace, session: Session) -> int:
+    wishes = Wishes(
+        requirements=tuple(parse_spec(spec) for spec in options.specs),
+        bindings=Bindings(
+            affinity=parse_affinity(options.affinity.split(",")) if options.affinity else None,
+            batch_policy=BatchPolicy.from_value(options.batch_policy) if options.batch_policy else None,
+        ),
+        accept_fallback=frozenset(parse_name(name) for name in options.accept_fallback),
+        pre=frozenset(parse_name(name) for name in options.pre),
+        is_strict=options.strict,
+        is_dry_run=options.dry_run,
+    )
+    conf = session.conf()
+    with session.client(conf) as client:
+        installed = install(
+            wishes,
+            session.layout,
+            conf,
+            client,
+            session.target(options.target),
+            created=timestamp(session.environment),
+            progress=ProgressLine(is_wanted=session.wants_progress),
+        )
+    _show(installed, session, is_dry_run=options.dry_run)
+    return 0
+
+
+def _show(installed: Installed, session: Session, *, is_dry_run: bool) -> None:
+    session.emit(
+        {
+            "generation": installed.generation.number,
+            "dry_run": is_dry_run,
+            "plugins": [_as_dict(change) for change in installed.changes],
+            "repaired": sorted(installed.repaired),
+            "removed": [entry.to_dict() for entry in installed.dropped],
+            "waste_traps": [finding.to_dict() for finding in installed.findings],
+        }
+    )
+    for finding in installed.findings:
+        print(f"warning[{finding.trap}]: {finding.message}\n  remedy: {finding.remedy}", file=sys.stderr)
+    if session.is_json:
+        return
+    for change in installed.changes:
+        verb = "repaired" if change.after.name in installed.repaired else _verb(change)
+        print(f"{f'would be {verb}' if is_dry_run else verb:9} {_described(change)}")
+    for entry in installed.dropped:
+        print(f"{'would be removed' if is_dry_run else 'removed':9} {entry.name} {entry.release}, nothing requires it")
+
+
+def _as_dict(change: Change) -> dict[str, object]:
+    before = str(change.before.version) if change.before else None
+    return {**change.after.to_dict(), "before": before, "changed": change.before != change.after}
+
+
+def _verb(change: Change) -> str:
+    if change.before == change.after:
+        return "unchanged"
+    return "installed" if change.before is None else "changed"
+
+
+def _described(change: Change) -> str:
+    after, before = change.after, change.before
+    text = f"{after.name} {after.release} ({after.type.value})"
+    if before and before.version != after.version:
+        text += f", was {before.version}"
+    if not after.requested:
+        text += ", required by another plugin"
+    return text + (f"\n           (fallback) {after.fallback}" if after.fallback else "")

@@ -1,0 +1,22 @@
+"""`spm target probe`."""
+
+import argparse
+import json
+
+from spm_client.cli.session import Session
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=["probe"], help="`probe` describes this host as it really is")
+    parser.add_argument("--output", "-o", metavar="FILE", help="write it to FILE (default: standard output)")
+
+
+def run(options: argparse.Namespace, session: Session) -> int:
+    document = json.dumps(session.target(None).to_dict(), indent=2, ensure_ascii=False)
+    if options.output:
+        with open(options.output, "w", encoding="utf-8") as file:
+            file.write(document + "\n")
+        session.emit({"output": options.output})
+    else:
+        print(document)
+    return 0

@@ -1,0 +1,33 @@
+"""`spm yank`."""
+
+import argparse
+
+from manifests.errors import UsageError
+from spm_client.cli.session import Session
+from spm_client.resolve import parse_spec
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("spec", metavar="NAME==VERSION", help="the release")
+    parser.add_argument("--reason", metavar="TEXT", help="why; shown to everybody who has it")
+    parser.add_argument("--undo", action="store_true", help="offer the release again")
+
+
+def run(options: argparse.Namespace, session: Session) -> int:
+    requirement = parse_spec(options.spec)
+    if requirement.range.exact is None:
+        raise UsageError(f"{options.spec!r} does not name one release", hint="write `NAME==1.2.3`")
+    if bool(options.reason) == options.undo:
+        raise UsageError("a yank needs `--reason TEXT`, and `--undo` takes none")
+    version = requirement.range.text.lstrip("= ")
+    conf = session.conf()
+    path = f"/v1/plugins/{requirement.name}/{version}/yank"
+    with session.client(conf, is_authorized=True) as client:
+        if options.undo:
+            client.call("DELETE", path)
+        else:
+            client.call("POST", path, {"reason": options.reason})
+    session.emit({"name": requirement.name, "version": version, "yanked": None if options.undo else options.reason})
+    if not session.is_json:
+        print(f"{'offered again' if options.undo else 'yanked'} {requirement.name} {version}")
+    return 0

@@ -1,0 +1,113 @@
+"""Where everything lies under a root, and putting a file in place at once. Holds no content."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from manifests.errors import LimitReached, PolicyDenied, SpmError
+from manifests.names import PluginName
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths of one store."""
+
+    root: Path
+
+    @property
+    def conf(self) -> Path:
+        return self.root / "loader.conf"
+
+    @property
+    def generations(self) -> Path:
+        return self.root / "generations"
+
+    @property
+    def current(self) -> Path:
+        return self.root / "current"
+
+    @property
+    def tmp(self) -> Path:
+        return self.root / "tmp"
+
+    def generation(self, number: int) -> Path:
+        return self.generations / f"{number:06d}.json"
+
+    def blob(self, sha256: str) -> Path:
+        return self.root / "blobs" / "sha256" / sha256[:2] / sha256
+
+    def tree(self, name: PluginName, release: str) -> Path:
+        return self.root / "plugins" / name / release
+
+    def manifest(self, sha256: str) -> Path:
+        return self.root / "manifests" / sha256
+
+
+def make_folder(path: Path, *, mode: int = 0o755) -> None:
+    """Create a folder of the store and its parents, `mode` applying to the last."""
+    if not path.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=mode, exist_ok=True)
+
+
+def write_file(path: Path, data: bytes, *, scratch: Path, mode: int = 0o644) -> None:
+    """Put a whole file in place or leave what was there: written in `scratch`, fsync'd, renamed."""
+    os.replace(write_scratch(data, scratch=scratch, mode=mode), path)
+    sync_folder(path.parent)
+
+
+def write_scratch(data: bytes, *, scratch: Path, mode: int = 0o644) -> Path:
+    """Write an fsync'd file of its own in `scratch`, which lies on the store's disk."""
+    path = scratch / os.urandom(16).hex()
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+def sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def refusals(root: Path) -> Iterator[None]:
+    """Turn what the disk says into refusals of spm."""
+    try:
+        yield
+    except OSError as error:
+        raise _refusal(error, root) from error
+
+
+def _refusal(error: OSError, root: Path) -> SpmError:
+    place = error.filename or str(root)
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return LimitReached(
+            f"the disk under `{root}` is full; nothing was changed",
+            reason="limit:disk",
+            hint="free some space there and run the command again",
+            path=str(place),
+        )
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        return LimitReached(
+            f"no more files can be opened while working in `{root}`; nothing was changed",
+            reason="limit:descriptors",
+            hint="raise the limit, as in `ulimit -n 4096`",
+        )
+    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return PolicyDenied(
+            f"the store `{root}` cannot be written: {os.strerror(error.errno)} at `{place}`",
+            reason="not-writable",
+            hint="run as the store's owner, or name another store with `--root`",
+            path=str(place),
+        )
+    return LimitReached(
+        f"the store `{root}` failed: {os.strerror(error.errno or 0)} at `{place}`", reason="limit:io", path=str(place)
+    )

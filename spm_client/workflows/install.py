@@ -1,0 +1,277 @@
+"""Install: resolve, verify, fetch, lay out, commit. Until the commit nothing in the store has changed.
+
+1. Read what is trusted (loader.conf) and what is installed (the current generation).
+2. Resolve the wishes together with what was asked for before.
+3. Fetch each new manifest and verify its author's signature before anything of it is read.
+4. Fetch the blobs that the store lacks into scratch, digests checked as they come.
+5. Lay out the trees in scratch; move blobs, manifests and trees into place.
+6. Commit the next generation. If another command took its number, begin again at 1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from keys.keyring import LoaderConf
+from keys.verified import Expected, VerifiedManifest, verify_manifest
+from manifests.devices import matches
+from manifests.errors import (
+    ConfigError,
+    IncompatibleTarget,
+    KeyRefused,
+    LimitReached,
+    SignatureRefused,
+    SpmError,
+    UsageError,
+    WasteTrapFound,
+)
+from manifests.lockfile import Bindings, Generation, InstalledEntry
+from manifests.names import PluginName
+from manifests.target import Target
+from manifests.traps import Finding, PluginFacts, find_traps
+from spm_client.adapters.http import RegistryClient
+from spm_client.adapters.index import RegistryIndex, require_agreement
+from spm_client.progress import Progress
+from spm_client.resolve import Pin, Requirement, Resolution, resolve
+from spm_client.resolve.requirement import ANY
+from spm_client.store.generations import NumberTaken, commit, point_at_newest, read_current
+from spm_client.store.layout import Layout, refusals
+from spm_client.store.staging import staging
+from spm_client.workflows.download import download
+from spm_client.workflows.place import Placement, is_sound, remove_trees
+
+MAX_RACES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the one who installs asks for."""
+
+    requirements: tuple[Requirement, ...]
+    bindings: Bindings = Bindings()
+    accept_fallback: frozenset[PluginName] = frozenset()
+    pre: frozenset[PluginName] = frozenset()
+    is_strict: bool = False
+    is_dry_run: bool = False
+
+    @property
+    def names(self) -> frozenset[PluginName]:
+        return frozenset(requirement.name for requirement in self.requirements)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What became of one plugin: `before` is None where it is new, equal to `after` where nothing changed."""
+
+    before: InstalledEntry | None
+    after: InstalledEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """The generation that now stands, how it came, and the waste traps in what was asked for."""
+
+    generation: Generation
+    changes: tuple[Change, ...]
+    findings: tuple[Finding, ...] = ()
+    repaired: frozenset[PluginName] = frozenset()
+    """What was installed before and found damaged, now laid out anew."""
+    dropped: tuple[InstalledEntry, ...] = ()
+    """What nothing requires any more."""
+
+
+def install(
+    wishes: Wishes,
+    layout: Layout,
+    conf: LoaderConf,
+    client: RegistryClient,
+    target: Target,
+    *,
+    created: str,
+    progress: Progress,
+) -> Installed:
+    """Install what is wished for and all that it requires, or refuse and change nothing.
+
+    Raises: any refusal of resolution, signature, content or transport; LimitReached after 64 lost races.
+    """
+    with refusals(layout.root), staging(layout) as scratch:
+        index = RegistryIndex(client, conf.registry_id)
+        for attempt in range(MAX_RACES):
+            point_at_newest(layout, scratch=scratch)
+            folder = scratch / str(attempt)
+            folder.mkdir()
+            try:
+                return _Attempt(wishes, layout, conf, client, index, target, folder).run(created, progress)
+            except NumberTaken:
+                continue
+    raise LimitReached(
+        f"other commands changed `{layout.root}` {MAX_RACES} times while this one tried", reason="limit:races"
+    )
+
+
+class _Attempt:
+    """One try, based on the generation that was current when it began."""
+
+    def __init__(
+        self,
+        wishes: Wishes,
+        layout: Layout,
+        conf: LoaderConf,
+        client: RegistryClient,
+        index: RegistryIndex,
+        target: Target,
+        scratch: Path,
+    ) -> None:
+        self._wishes = wishes
+        self._layout = layout
+        self._conf = conf
+        self._client = client
+        self._index = index
+        self._target = target
+        self._scratch = scratch
+        self._base = read_current(layout, conf.registry_id)
+
+    def run(self, created: str, progress: Progress) -> Installed:
+        self._require_registry()
+        self._require_bindable()
+        resolution = self._resolve()
+        new = {pin.name: self._verified(pin) for pin in resolution.pins if self._is_new(pin)}
+        changes = tuple(self._change(pin, new) for pin in resolution.pins)
+        generation = self._base.following(
+            registry=self._conf.registry_id, created=created, plugins=tuple(change.after for change in changes)
+        )
+        findings = self._findings(new, changes)
+        if self._wishes.is_strict and findings:
+            raise WasteTrapFound(
+                "; ".join(finding.message for finding in findings),
+                reason=findings[0].trap,
+                hint=findings[0].remedy,
+                waste_traps=[finding.to_dict() for finding in findings],
+            )
+        absent = [verified for verified in new.values() if not is_sound(self._layout, verified)]
+        dropped = tuple(entry for entry in self._base.plugins if generation.find(entry.name) is None)
+        if not self._wishes.is_dry_run:
+            self._place(generation, absent, progress)
+            remove_trees(dropped, self._layout, self._scratch)
+        lost = {verified.manifest.name for verified in absent}
+        return Installed(
+            generation=generation,
+            changes=changes,
+            findings=findings,
+            repaired=frozenset(one.after.name for one in changes if one.before == one.after and one.after.name in lost),
+            dropped=dropped,
+        )
+
+    def _resolve(self) -> Resolution:
+        kept = [entry for entry in self._base.plugins if entry.name not in self._wishes.names]
+        before = [
+            Requirement(name=entry.name, range=ANY, source="what is installed") for entry in kept if entry.requested
+        ]
+        return resolve(
+            self._index,
+            (*self._wishes.requirements, *before),
+            self._target,
+            accept_fallback=self._wishes.accept_fallback,
+            pre=self._wishes.pre,
+            locked={entry.name: entry.version for entry in kept},
+        )
+
+    def _is_new(self, pin: Pin) -> bool:
+        """Tell whether the pin must be fetched and verified; what was asked for by name is verified again."""
+        before = self._base.find(pin.name)
+        return before is None or before.manifest_sha256 != pin.variant.manifest_sha256 or pin.name in self._wishes.names
+
+    def _verified(self, pin: Pin) -> VerifiedManifest:
+        expected = Expected(
+            registry=self._conf.registry_id,
+            name=pin.name,
+            version=pin.version,
+            manifest_sha256=pin.variant.manifest_sha256,
+            variant_tag=pin.variant.variant.tag if pin.variant.variant else None,
+            type=pin.release.type,
+        )
+        fetched = self._index.fetch_manifest(pin.release, pin.variant)
+        try:
+            verified = verify_manifest(fetched, self._conf.keyring, expected)
+        except (SignatureRefused, KeyRefused) as refusal:
+            raise _named(pin, refusal) from refusal
+        require_agreement(pin.release, verified.manifest)
+        return verified
+
+    def _change(self, pin: Pin, new: Mapping[PluginName, VerifiedManifest]) -> Change:
+        before = self._base.find(pin.name)
+        if pin.name not in new:
+            assert before is not None, "only an installed plugin is not new"
+            return Change(before=before, after=before)
+        verified = new[pin.name]
+        is_wished = pin.name in self._wishes.names
+        bindings = before.bindings if before else Bindings()
+        if is_wished and self._wishes.bindings != Bindings():
+            bindings = self._wishes.bindings
+        after = InstalledEntry(
+            name=pin.name,
+            version=pin.version,
+            release=verified.manifest.release,
+            manifest_sha256=verified.sha256,
+            type=verified.manifest.type,
+            keyids=tuple(sorted(verified.keyids)),
+            requested=is_wished or bool(before and before.requested),
+            requires=tuple(name for name, _ in verified.manifest.requires.plugins),
+            fallback=pin.fallback,
+            bindings=bindings,
+        )
+        return Change(before=before, after=after)
+
+    def _require_registry(self) -> None:
+        if self._base.plugins and self._base.registry != self._conf.registry_id:
+            raise ConfigError(
+                f"the plugins in `{self._layout.root}` are of the registry `{self._base.registry}`, "
+                f"but loader.conf is of `{self._conf.registry_id}`",
+                hint="use another store for another registry (`--root DIR`), or uninstall first what is there",
+            )
+
+    def _require_bindable(self) -> None:
+        """Refuse a binding to devices that the target does not have: it could never be kept."""
+        bindings = self._wishes.bindings
+        if bindings != Bindings() and len(self._wishes.names) != 1:
+            raise UsageError("`--affinity` and `--batch-policy` bind one plugin: install it alone")
+        for wanted in bindings.affinity or ():
+            if not any(matches(wanted, device) for device in self._target.devices):
+                has = ", ".join(device.id for device in self._target.devices)
+                raise IncompatibleTarget(
+                    f"`--affinity={wanted}` cannot be kept: this target has {has}",
+                    reason="device",
+                    hint="bind it to a device that is there, or name the right host with `--target FILE`",
+                    affinity=str(wanted),
+                )
+
+    def _findings(self, new: Mapping[PluginName, VerifiedManifest], changes: tuple[Change, ...]) -> tuple[Finding, ...]:
+        return tuple(
+            finding
+            for change in changes
+            if change.after.name in new
+            for finding in find_traps(
+                PluginFacts.of_manifest(new[change.after.name].manifest, change.after.bindings, change.after.fallback),
+                self._target,
+            )
+        )
+
+    def _place(self, generation: Generation, absent: list[VerifiedManifest], progress: Progress) -> None:
+        is_same = generation.plugins == self._base.plugins
+        if is_same and not absent:
+            return
+        manifests = [verified.manifest for verified in absent]
+        blob_of = download(manifests, self._layout, self._scratch, self._client, progress)
+        with Placement(self._layout, self._scratch) as placement:
+            for verified in absent:
+                placement.put(verified, blob_of)
+            placement.settle()
+            if not is_same:
+                commit(self._layout, generation, scratch=self._scratch)
+            placement.keep()
+
+
+def _named(pin: Pin, refusal: SpmError) -> SpmError:
+    """Say which of several plugins a signature's refusal is about."""
+    message = f"`{pin.name}` {pin.version} is not installed: {refusal.message}"
+    return type(refusal)(message, reason=refusal.reason, hint=refusal.hint, **refusal.context)

@@ -1,0 +1,68 @@
+"""Publish: all variants of one release to the registry, resumed where an earlier try stopped. Signs nothing."""
+
+import base64
+from dataclasses import dataclass
+
+from manifests.errors import BadResponse, UsageError
+from spm_client.adapters.http import RegistryClient
+from spm_client.progress import Progress
+from spm_client.workflows.packed import PackedFolder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A release that the registry now has; `was_there` when it had these very bytes before."""
+
+    name: str
+    version: str
+    was_there: bool
+    uploaded_blobs: int
+
+
+def publish(packed: tuple[PackedFolder, ...], client: RegistryClient, progress: Progress) -> Published:
+    """Send the manifests, then the blobs that the registry lacks, then commit.
+
+    Raises: Unsigned before anything is sent; PublishRefused with all problems at once; VersionExists.
+    """
+    name, version = _one_release(packed)
+    for folder in packed:
+        folder.require_signed()
+    answer = client.call("POST", "/v1/uploads", {"manifests": [_offer(folder) for folder in packed]})
+    if answer.get("published") is True:
+        return Published(name=name, version=version, was_there=True, uploaded_blobs=0)
+    upload, missing = answer.get("upload"), answer.get("missing")
+    if not isinstance(upload, str) or not isinstance(missing, list):
+        raise BadResponse("the registry answered an upload without its id and missing blobs")
+    _send_blobs(packed, [str(digest) for digest in missing], f"/v1/uploads/{upload}/blobs", client, progress)
+    client.call("POST", f"/v1/uploads/{upload}/commit", {})
+    return Published(name=name, version=version, was_there=False, uploaded_blobs=len(missing))
+
+
+def _one_release(packed: tuple[PackedFolder, ...]) -> tuple[str, str]:
+    releases = sorted({(str(folder.manifest.name), str(folder.manifest.version)) for folder in packed})
+    if len(releases) != 1:
+        named = ", ".join(f"{name} {version}" for name, version in releases)
+        raise UsageError(f"one publish is one release with its variants, not {named}")
+    return releases[0]
+
+
+def _offer(folder: PackedFolder) -> dict[str, object]:
+    return {
+        "manifest": base64.b64encode(folder.data).decode(),
+        "signatures": {name: base64.b64encode(data).decode() for name, data in folder.signatures.items()},
+    }
+
+
+def _send_blobs(
+    packed: tuple[PackedFolder, ...], missing: list[str], path: str, client: RegistryClient, progress: Progress
+) -> None:
+    entries = {entry.sha256: (folder, entry) for folder in packed for entry in folder.manifest.files}
+    if strange := [digest for digest in missing if digest not in entries]:
+        raise BadResponse(f"the registry asks for the blob {strange[0][:64]!r}, which is not in the release")
+    advance = progress("Uploading", sum(entries[digest][1].size for digest in missing))
+    for digest in missing:
+        folder, entry = entries[digest]
+        offset = client.upload_offset(f"{path}/{digest}")
+        with folder.blob(digest).open("rb") as file:
+            client.upload(f"{path}/{digest}", file, offset=offset, size=entry.size)
+        advance(entry.size)

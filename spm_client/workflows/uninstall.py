@@ -1,0 +1,61 @@
+"""Uninstall: commit a generation without the plugins, then remove their trees. Resolves and fetches nothing."""
+
+from manifests.errors import LimitReached, NotFound, Unsatisfiable
+from manifests.lockfile import Generation, InstalledEntry
+from manifests.names import PluginName
+from spm_client.store.generations import NumberTaken, commit, point_at_newest, read_current
+from spm_client.store.layout import Layout, refusals
+from spm_client.store.staging import staging
+from spm_client.workflows.install import MAX_RACES
+from spm_client.workflows.place import remove_trees
+
+
+def uninstall(
+    names: tuple[PluginName, ...], layout: Layout, registry: str, *, created: str
+) -> tuple[Generation, tuple[InstalledEntry, ...]]:
+    """Remove plugins, and what was installed only for them.
+
+    Returns the generation that now stands and the entries that are gone.
+    Raises: NotFound for one that is not installed; Unsatisfiable when another installed plugin requires one.
+    """
+    with refusals(layout.root), staging(layout) as scratch:
+        for _ in range(MAX_RACES):
+            point_at_newest(layout, scratch=scratch)
+            base = read_current(layout, registry)
+            gone = plan(base, names)
+            kept = tuple(entry for entry in base.plugins if entry not in gone)
+            generation = base.following(created=created, plugins=kept)
+            try:
+                commit(layout, generation, scratch=scratch)
+            except NumberTaken:
+                continue
+            remove_trees(gone, layout, scratch)
+            return generation, gone
+    raise LimitReached(f"other commands changed `{layout.root}` all the time", reason="limit:races")
+
+
+def plan(base: Generation, names: tuple[PluginName, ...]) -> tuple[InstalledEntry, ...]:
+    """Return what goes: the named plugins, and those that nothing asked for and nothing kept requires. Pure."""
+    for name in names:
+        _require_removable(base, name, names)
+    gone = set(names)
+    while orphans := {
+        entry.name
+        for entry in base.plugins
+        if entry.name not in gone and not entry.requested and set(base.dependants(entry.name)) <= gone
+    }:
+        gone |= orphans
+    return tuple(entry for entry in base.plugins if entry.name in gone)
+
+
+def _require_removable(base: Generation, name: PluginName, names: tuple[PluginName, ...]) -> None:
+    if base.find(name) is None:
+        raise NotFound(f"`{name}` is not installed", hint="`spm list` shows what is", name=name)
+    if dependants := [other for other in base.dependants(name) if other not in names]:
+        listed = ", ".join(f"`{other}`" for other in dependants)
+        raise Unsatisfiable(
+            f"`{name}` cannot be removed: {listed} requires it",
+            hint=f"remove both: `spm uninstall {' '.join(dependants)} {name}`",
+            name=name,
+            required_by=list(dependants),
+        )

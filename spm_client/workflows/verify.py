@@ -1,0 +1,57 @@
+"""Verify: is what is installed still what was signed, and does it waste compute on a target? Changes nothing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keys.keyring import LoaderConf
+from manifests.errors import NotFound, SpmError
+from manifests.lockfile import Generation, InstalledEntry
+from manifests.names import PluginName
+from manifests.target import Target
+from manifests.traps import Finding, PluginFacts, find_traps
+from runtime.installed import open_installed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """One installed plugin: sound with its waste traps, or refused for a reason."""
+
+    entry: InstalledEntry
+    refusal: SpmError | None
+    findings: tuple[Finding, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        value: dict[str, Any] = {
+            "name": self.entry.name,
+            "version": str(self.entry.version),
+            "type": self.entry.type.value,
+            "keyids": list(self.entry.keyids),
+            "status": "refused" if self.refusal else "verified",
+        }
+        if self.entry.fallback:
+            value["fallback"] = self.entry.fallback
+        return value | (self.refusal.to_dict() if self.refusal else {})
+
+
+def verify(
+    names: tuple[PluginName, ...], root: Path, generation: Generation, conf: LoaderConf, target: Target
+) -> tuple[Checked, ...]:
+    """Check signature and every file of the named plugins, or of all; and look for waste traps in the sound ones.
+
+    Raises: NotFound for a name that is not installed.
+    """
+    for name in names:
+        if generation.find(name) is None:
+            raise NotFound(f"`{name}` is not installed", hint="`spm list` shows what is", name=name)
+    entries = [entry for entry in generation.plugins if not names or entry.name in names]
+    return tuple(_check(entry, root, conf, target) for entry in entries)
+
+
+def _check(entry: InstalledEntry, root: Path, conf: LoaderConf, target: Target) -> Checked:
+    try:
+        plugin = open_installed(root, entry.name, conf)
+    except SpmError as refusal:
+        return Checked(entry=entry, refusal=refusal)
+    facts = PluginFacts.of_manifest(plugin.verified.manifest, entry.bindings, entry.fallback)
+    return Checked(entry=entry, refusal=None, findings=find_traps(facts, target))
