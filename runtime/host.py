@@ -1,0 +1,204 @@
+"""The process that runs plugins: opens a store, verifies, places, and keeps one instance per plugin and device.
+
+Imports no torch; the caller who hands tensors has done so.
+"""
+
+import os
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from keys.keyring import LoaderConf
+from manifests.devices import parse_device
+from manifests.errors import IncompatibleTarget, LayerMissing, UsageError
+from manifests.lockfile import Generation, InstalledEntry
+from manifests.manifest import Manifest
+from manifests.names import parse_name
+from manifests.parts import PluginType
+from manifests.target import Target
+from runtime import run_record
+from runtime.batcher import NO_BATCHING
+from runtime.controls import effective, policy_of
+from runtime.generation import current_generation
+from runtime.installed import dependencies, find_entry, open_entry, read_manifest
+from runtime.instance import Blueprint, Instance
+from runtime.launch import Surroundings, launch_of
+from runtime.placement import place
+from runtime.probe import probe_target
+from runtime.process import Handshake, Launch
+from runtime.sandbox import bwrap
+from runtime.sandbox.bwrap import Bubblewrap
+
+__all__ = ["Host", "Instance"]
+
+START_SECONDS = 120.0
+
+
+class Host:
+    """Run the plugins of one store.
+
+    `with Host(root) as host: host.load("audio-encoder")(x)`. Entering starts core plugins; leaving ends all workers.
+    `threads` is what each worker computes with; `call_deadline` ends a worker whose call takes longer.
+    """
+
+    def __init__(
+        self,
+        root: Path | str,
+        *,
+        start_deadline: float = START_SECONDS,
+        call_deadline: float | None = None,
+        threads: int = 1,
+        bubblewrap: Path | None = None,
+    ) -> None:
+        self._root = Path(root).resolve()
+        self._start_seconds = start_deadline
+        self._call_seconds = call_deadline
+        self._threads = threads
+        self._bubblewrap = bubblewrap
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._instances: dict[tuple[str, str], Instance] = {}
+        self._target: Target | None = None
+
+    def __enter__(self) -> "Host":
+        generation = current_generation(self._root)
+        try:
+            for entry in generation.plugins:
+                if entry.type is PluginType.CORE:
+                    self.load(entry.name)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def load(self, name: str, device: str | None = None) -> Instance:
+        """Return the plugin's instance on the device that its affinity gives it, started and ready.
+
+        Signature and tree are verified before its worker starts, and again whenever it is started anew.
+        Raises: NotFound; the refusals of verification; IncompatibleTarget; LayerMissing; PluginFailed; WorkerDied.
+        """
+        conf = LoaderConf.read(self._root / "loader.conf")
+        generation = current_generation(self._root)
+        entry = find_entry(self._root, generation, parse_name(name))
+        manifest = read_manifest(self._root, entry, conf).manifest
+        placed = self._place(manifest, entry, device)
+        with self._lock:
+            self._require_open()
+            instance = self._instances.get((entry.manifest_sha256, placed))
+            if instance is None or instance.is_closed:
+                instance = Instance(self._blueprint(generation, entry, manifest, placed, conf))
+                self._instances[entry.manifest_sha256, placed] = instance
+        instance.wait_ready()
+        return instance
+
+    def close(self) -> None:
+        """End every worker and wait until all are gone."""
+        with self._lock:
+            self._is_closed = True
+            instances, self._instances = list(self._instances.values()), {}
+        for instance in instances:
+            instance.close()
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise UsageError(f"the host of {self._root} is closed", hint="make a new one: `Host(root)`")
+
+    def _place(self, manifest: Manifest, entry: InstalledEntry, device: str | None) -> str:
+        target = self._probed()
+        if target.torch is None:
+            raise IncompatibleTarget(
+                f"`{entry.name}` needs torch, and no torch is installed beside spm",
+                reason="torch",
+                hint="`pip install 'seedance-spm[runtime]'`",
+                plugin=entry.name,
+            )
+        affinity = entry.bindings.affinity or manifest.device_affinity
+        placed = place(entry.name, affinity, target, wanted=parse_device(device) if device else None)
+        if placed.is_accelerator:
+            raise LayerMissing(
+                f"`{entry.name}` belongs on `{placed.id}`, and this version of spm gives device nodes to no worker",
+                reason="layer-missing:L9",
+                hint=f"bind it to the CPU: `spm install {entry.name} --affinity cpu`",
+                plugin=entry.name,
+                device=placed.id,
+            )
+        return placed.id
+
+    def _probed(self) -> Target:
+        if self._target is None:
+            self._target = probe_target()
+        return self._target
+
+    def _blueprint(
+        self, generation: Generation, entry: InstalledEntry, manifest: Manifest, device: str, conf: LoaderConf
+    ) -> Blueprint:
+        policy = entry.bindings.batch_policy or manifest.batch_policy or NO_BATCHING
+        bubblewrap = self._find_bubblewrap()
+        in_force = {
+            "controls": effective(manifest, conf.memory_bytes).controls,
+            "policy": policy_of(manifest.capabilities),
+        }
+
+        def prepare() -> Launch:
+            return self._prepare(generation, entry, device, bubblewrap)
+
+        def record(handshake: Handshake) -> str:
+            told = _describe(entry, device, handshake) | {"batch_policy": policy.to_value()} | in_force
+            return run_record.append(self._root, told)
+
+        return Blueprint(
+            manifest=manifest,
+            device=device,
+            policy=policy,
+            start_seconds=self._start_seconds,
+            call_seconds=self._call_seconds,
+            effective=in_force,
+            prepare=prepare,
+            record=record,
+        )
+
+    def _prepare(self, generation: Generation, entry: InstalledEntry, device: str, bubblewrap: Bubblewrap) -> Launch:
+        conf = LoaderConf.read(self._root / "loader.conf")
+        plugin = open_entry(self._root, entry, conf)
+        required = tuple(open_entry(self._root, other, conf) for other in dependencies(generation, entry.name))
+        around = Surroundings(
+            root=self._root,
+            conf=conf,
+            bubblewrap=bubblewrap,
+            environment=os.environ,
+            home=os.path.expanduser("~"),
+            threads=self._threads,
+        )
+        return launch_of(plugin, required, device, around)
+
+    def _find_bubblewrap(self) -> Bubblewrap:
+        if self._bubblewrap is not None:
+            return Bubblewrap(path=self._bubblewrap, folder=self._bubblewrap.parent)
+        return bwrap.find(os.environ.get("PATH", os.defpath))
+
+
+def _describe(entry: InstalledEntry, device: str, handshake: Handshake) -> dict[str, Any]:
+    return {
+        "started": run_record.timestamp(time.time()),
+        "plugin": entry.name,
+        "version": str(entry.version),
+        "release": entry.release,
+        "manifest_sha256": entry.manifest_sha256,
+        "keyids": list(entry.keyids),
+        "type": entry.type.value,
+        "fallback": entry.fallback,
+        "device": device,
+        "pid": handshake.pid,
+        "torch": handshake.torch,
+        "threads": handshake.threads,
+        "isolation": "reduced" if handshake.accepted_missing else "full",
+        "layers": [layer.to_dict() for layer in handshake.layers],
+        "accepted_missing": list(handshake.accepted_missing),
+    }

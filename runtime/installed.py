@@ -1,0 +1,88 @@
+"""What is installed, read from the store and proven again at every load. Changes nothing on disk."""
+
+import os
+from pathlib import Path
+
+from keys.keyring import LoaderConf
+from keys.verified import (
+    JWS_FILE,
+    MAX_MANIFEST_BYTES,
+    SIGNATURE_FILE_PREFIX,
+    Expected,
+    FetchedManifest,
+    InstalledPlugin,
+    VerifiedManifest,
+    verify_manifest,
+    verify_tree,
+)
+from manifests.errors import FileSetMismatch, NotFound, TooBig
+from manifests.lockfile import Generation, InstalledEntry
+from runtime.generation import current_generation, read_bounded
+
+_MAX_SIGNATURE_BYTES = 2 << 20
+_MAX_FILES = 128
+
+
+def find_entry(root: Path, generation: Generation, name: str) -> InstalledEntry:
+    """Return what the generation says of a plugin.
+
+    Raises: NotFound.
+    """
+    entry = generation.find(name)
+    if entry is None:
+        raise NotFound(
+            f"`{name}` is not installed in {root}",
+            hint=f"install it: `spm install {name}`",
+            plugin=name,
+            root=str(root),
+        )
+    return entry
+
+
+def dependencies(generation: Generation, name: str) -> tuple[InstalledEntry, ...]:
+    """Return all that the named plugin requires, directly or not, nearest first."""
+    return generation.closure(name)[1:]
+
+
+def open_installed(root: Path, name: str, conf: LoaderConf) -> InstalledPlugin:
+    """Return a plugin of the current generation, its signature and its whole tree verified now.
+
+    Raises: NotFound; what `verify_manifest` and `verify_tree` raise.
+    """
+    return open_entry(root, find_entry(root, current_generation(root), name), conf)
+
+
+def open_entry(root: Path, entry: InstalledEntry, conf: LoaderConf) -> InstalledPlugin:
+    """Return the plugin that an entry names, its signature and its whole tree verified now."""
+    return verify_tree(read_manifest(root, entry, conf), root / "plugins" / entry.name / entry.release)
+
+
+def read_manifest(root: Path, entry: InstalledEntry, conf: LoaderConf) -> VerifiedManifest:
+    """Return the manifest that an entry names, its signature verified now. Looks at no tree."""
+    expected = Expected(
+        registry=conf.registry_id,
+        name=entry.name,
+        version=entry.version,
+        manifest_sha256=entry.manifest_sha256,
+        variant_tag=_variant_tag(entry),
+        type=entry.type,
+    )
+    return verify_manifest(_fetch(root / "manifests" / entry.manifest_sha256), conf.keyring, expected)
+
+
+def _variant_tag(entry: InstalledEntry) -> str | None:
+    return entry.release.removeprefix(f"{entry.version}+") if entry.release != str(entry.version) else None
+
+
+def _fetch(folder: Path) -> FetchedManifest:
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError as error:
+        raise FileSetMismatch(f"{folder} is not there: the store lost a manifest", paths=[str(folder)]) from error
+    if len(names) > _MAX_FILES:
+        raise TooBig(f"{folder} holds {len(names)} files, more than the {_MAX_FILES} allowed")
+    signatures = [name for name in names if name == JWS_FILE or name.startswith(SIGNATURE_FILE_PREFIX)]
+    return FetchedManifest(
+        data=read_bounded(folder / "manifest.json", MAX_MANIFEST_BYTES),
+        signatures={name: read_bounded(folder / name, _MAX_SIGNATURE_BYTES) for name in signatures},
+    )

@@ -1,0 +1,147 @@
+"""Stores made by hand: signed manifests and trees exactly as an install leaves them. Drives no client."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from keys import core_signature, ext_signature
+from keys.public_key import KeyId, keyid_of, pem_of
+from manifests.batching import BatchPolicy
+from manifests.devices import parse_affinity
+from manifests.lockfile import Bindings, Generation, InstalledEntry
+from manifests.manifest import Manifest
+from manifests.names import PluginName
+from manifests.parts import Capabilities, Controls, FileEntry, PluginType, Requires, TensorSpec
+from manifests.ranges import Range
+from manifests.versions import Version
+
+REGISTRY = "team.example"
+PUBLISHER = "audio-team"
+BATCHED = TensorSpec(name="x", dtype="float32", shape=(-1, 4))
+
+
+@dataclass
+class Store:
+    """A store under `root`. `add` installs a plugin whose one module is `source`."""
+
+    root: Path
+    ext_key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
+    core_key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
+    entries: list[InstalledEntry] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        (self.root / "generations").mkdir(parents=True)
+        self.write_conf()
+
+    def write_conf(self, more: str = "") -> None:
+        conf = self.root / "loader.conf"
+        conf.write_text(
+            f'[registry]\nid = "{REGISTRY}"\nurl = "http://127.0.0.1:8080"\n[core]\nthreshold = 1\n'
+            f'[[core.keys]]\n{_pinned(self.core_key)}[[ext]]\npublisher = "{PUBLISHER}"\n{_pinned(self.ext_key)}'
+            f'names = ["*"]\n{more}'
+        )
+        conf.chmod(0o644)
+
+    def add(
+        self,
+        name: str,
+        source: str,
+        *,
+        type: PluginType = PluginType.EXT,  # noqa: A002
+        requires: Sequence[str] = (),
+        inputs: Sequence[TensorSpec] = (BATCHED,),
+        outputs: Sequence[TensorSpec] = (BATCHED,),
+        batch_policy: BatchPolicy | None = None,
+        affinity: Sequence[str] | None = ("cpu",),
+        capabilities: Capabilities | None = None,
+        controls: Controls | None = None,
+        bindings: Bindings | None = None,
+    ) -> Path:
+        """Install version 1.0.0 and return its tree."""
+        module = name.replace("-", "_")
+        files = {f"{module}.py": source.encode()}
+        manifest = Manifest(
+            registry=REGISTRY,
+            publisher=PUBLISHER,
+            created="2026-01-31T12:00:00Z",
+            name=PluginName(name),
+            version=Version.parse("1.0.0"),
+            type=type,
+            summary="a plugin for tests",
+            license="MIT",
+            entry=f"{module}:make",
+            seedance_version=Range.parse(">=2.0,<3"),
+            requires=Requires(plugins=tuple((PluginName(other), Range.parse("^1.0")) for other in requires)),
+            device_affinity=parse_affinity(affinity) if affinity is not None else None,
+            batch_policy=batch_policy,
+            controls=controls or Controls(),
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            capabilities=capabilities or Capabilities(),
+            files=tuple(_entry(path, data) for path, data in sorted(files.items())),
+        )
+        entry = self._sign(manifest, tuple(PluginName(other) for other in requires), bindings or Bindings())
+        self.entries.append(entry)
+        self._commit()
+        return self._write_tree(name, files)
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Return the run records."""
+        return [json.loads(line) for line in (self.root / "runs.jsonl").read_text().splitlines()]
+
+    def _sign(self, manifest: Manifest, requires: tuple[PluginName, ...], bindings: Bindings) -> InstalledEntry:
+        data = manifest.to_bytes()
+        digest = hashlib.sha256(data).hexdigest()
+        folder = self.root / "manifests" / digest
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_bytes(data)
+        key = self.core_key if manifest.type is PluginType.CORE else self.ext_key
+        keyid = keyid_of(key.public_key())
+        if manifest.type is PluginType.CORE:
+            (folder / f"manifest.sig.{keyid}").write_bytes(core_signature.sign(key, data))
+        else:
+            (folder / "manifest.jws").write_bytes(ext_signature.sign(key, KeyId(keyid), data))
+        return InstalledEntry(
+            name=manifest.name,
+            version=manifest.version,
+            release=manifest.release,
+            manifest_sha256=digest,
+            type=manifest.type,
+            keyids=(keyid,),
+            requested=True,
+            requires=requires,
+            bindings=bindings,
+        )
+
+    def _write_tree(self, name: str, files: Mapping[str, bytes]) -> Path:
+        tree = self.root / "plugins" / name / "1.0.0"
+        tree.mkdir(parents=True)
+        for path, data in files.items():
+            (tree / path).write_bytes(data)
+            (tree / path).chmod(0o444)
+        return tree
+
+    def _commit(self) -> None:
+        number = len(self.entries)
+        generation = Generation(
+            number=number,
+            registry=REGISTRY,
+            created="2026-01-31T12:00:00Z",
+            plugins=tuple(sorted(self.entries, key=lambda entry: entry.name)),
+        )
+        (self.root / "generations" / f"{number:06}.json").write_bytes(generation.to_bytes())
+        (self.root / "current").write_text(f"{number:06}\n")
+
+
+def _pinned(key: ec.EllipticCurvePrivateKey) -> str:
+    public = key.public_key()
+    return f'keyid = "{keyid_of(public)}"\npublic_key = """\n{pem_of(public).decode()}"""\n'
+
+
+def _entry(path: str, data: bytes) -> FileEntry:
+    return FileEntry(path=path, size=len(data), sha256=hashlib.sha256(data).hexdigest(), mode="r")
