@@ -1,0 +1,1 @@
+"""The private registry: takes signed plugins in, serves them as immutable objects. Does not install or run them."""

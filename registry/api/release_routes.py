@@ -1,0 +1,43 @@
+"""Routes that change a published release: yank and unyank."""
+
+from collections.abc import Callable
+
+from flask import Blueprint, Response
+
+from manifests.errors import UsageError
+from registry.api.bodies import json_response, read_object
+from registry.api.guarded import caller
+from registry.services.policy import Action
+from registry.services.yanking import Yanked, unyank, yank
+from registry.storage.site import Site
+
+_MAX_BODY = 16 << 10
+_YANK = "/v1/plugins/<string(maxlength=64):name>/<string(maxlength=64):version>/yank"
+
+
+def release_routes(site: Site, now: Callable[[], int]) -> Blueprint:
+    """Return the routes."""
+    routes = Blueprint("releases", __name__)
+
+    @routes.post(_YANK, action=Action.YANK)
+    def yank_(name: str, version: str) -> Response:
+        return _yanked(yank(site.database, name, version, _reason(), caller(), now()))
+
+    @routes.delete(_YANK, action=Action.UNYANK)
+    def unyank_(name: str, version: str) -> Response:
+        return _yanked(unyank(site.database, name, version, caller(), now()))
+
+    return routes
+
+
+def _reason() -> str:
+    body = read_object(_MAX_BODY)
+    if set(body) != {"reason"} or not isinstance(body["reason"], str):
+        raise UsageError('the request body is refused: it must be `{"reason": "..."}`')
+    return body["reason"]
+
+
+def _yanked(yanked: Yanked) -> Response:
+    return json_response(
+        {"name": yanked.name, "version": yanked.version, "yanked": yanked.reason, "serial": yanked.serial}
+    )

@@ -1,0 +1,45 @@
+"""`spm-registry init`: makes a registry and shows its token once."""
+
+import argparse
+import json
+import sys
+import time
+
+from registry.services.setup import DEFAULT_ID, DEFAULT_URL, NewRegistry, make_registry
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make the registry and say what to do next."""
+    new = make_registry(options.root, options.id or DEFAULT_ID, options.url or DEFAULT_URL, int(time.time()))
+    if options.json:
+        print(json.dumps(_value(new), ensure_ascii=False))
+    else:
+        print(_text(new))
+        print("The token is not stored and cannot be shown again.", file=sys.stderr)
+    return 0
+
+
+def _value(new: NewRegistry) -> dict[str, str]:
+    return {
+        "root": str(new.root),
+        "id": new.registry_id,
+        "url": new.url,
+        "token": new.token,
+        "loader_conf": new.loader_conf,
+    }
+
+
+def _text(new: NewRegistry) -> str:
+    return "\n".join(
+        (
+            f"Made the registry `{new.registry_id}` in {new.root}",
+            f"  URL          {new.url}",
+            f"  admin token  {new.token}",
+            "",
+            f"Give each client {new.root}/loader.conf:",
+            "",
+            *(f"  {line}".rstrip() for line in new.loader_conf.splitlines()),
+            "",
+            f"Next: `spm-registry key add FILE.pub --root {new.root}`, then `spm-registry serve --root {new.root}`",
+        )
+    )

@@ -1,0 +1,151 @@
+"""`spm-registry serve`: runs the registry in the foreground until a signal. Answers no request itself."""
+
+import argparse
+import http.client
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from granian.constants import HTTPModes, Interfaces
+from granian.log import LogLevels
+from granian.server import Server
+
+from manifests.errors import RegistryUnreachable, UsageError
+from registry.app import load_app
+from registry.log import log_to_stderr
+from registry.services.publishing import trust
+from registry.storage.site import open_site
+
+# Most of them wait: see `MAX_STREAMS` and `MAX_SENDERS`, which leave some free for quick answers.
+_THREADS = 256
+_STOP_SECONDS = 10
+_POLL_SECONDS = 0.05
+_QUIET = {
+    "formatters": {},
+    "handlers": {},
+    "loggers": {"_granian": {"level": "ERROR", "handlers": [], "propagate": True}},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where to listen."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Return the URL of this address."""
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    log_to_stderr()
+    registry_id = _check_site(options.root)
+    address = _free_address(_parse_bind(options.bind))
+    server = _server(address, options.workers)
+    announce = partial(_announce, address, registry_id, options.workers, options.json)
+    server.on_startup(lambda: threading.Thread(target=announce, daemon=True).start())
+    server.serve(target_loader=partial(_load_worker, options.root.resolve(), os.getpid()), wrap_loader=False)
+    return 0
+
+
+def _check_site(root: Path) -> str:
+    site = open_site(root)
+    with site.database.reading() as records:
+        registry_id = trust(site, records).registry_id
+    # The workers are forked: they must not share this process's connections.
+    site.database.close()
+    return registry_id
+
+
+def _parse_bind(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"{text!r:.80} is not an address: write `HOST:PORT`, such as `127.0.0.1:8080`")
+    return Address(host=host, port=int(port))
+
+
+def _free_address(address: Address) -> Address:
+    """Return the address if nobody listens there; port 0 becomes a free one.
+
+    The workers share the port, which a second server of the same user could then join unseen.
+    """
+    try:
+        family, kind, _, _, target = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(target)
+            probe.listen(1)
+            return Address(host=address.host, port=probe.getsockname()[1])
+    except OSError as error:
+        raise RegistryUnreachable(
+            f"cannot listen on {address.host}:{address.port}: {error.strerror}",
+            reason="bind",
+            hint="stop what listens there, or choose another address with `--bind`",
+        ) from error
+
+
+def _server(address: Address, workers: int) -> Any:
+    return Server(
+        "registry.app",
+        address=address.host,
+        port=address.port,
+        interface=Interfaces.WSGI,
+        workers=workers,
+        blocking_threads=_THREADS,
+        http=HTTPModes.http1,
+        websockets=False,
+        log_level=LogLevels.error,
+        log_dictconfig=_QUIET,
+        respawn_failed_workers=True,
+        workers_kill_timeout=_STOP_SECONDS,
+    )
+
+
+def _load_worker(root: Path, parent: int) -> Any:
+    log_to_stderr()
+    threading.Thread(target=_stop_with_parent, args=(parent,), daemon=True).start()
+    return load_app(root)
+
+
+def _stop_with_parent(parent: int) -> None:
+    # A killed parent cannot stop its workers, and they would keep the port.
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _announce(address: Address, registry_id: str, workers: int, as_json: bool) -> None:
+    while not _is_healthy(address):
+        time.sleep(_POLL_SECONDS)
+    if as_json:
+        line = json.dumps({"id": registry_id, "url": address.url, "workers": workers, "pid": os.getpid()})
+    else:
+        count = "1 worker" if workers == 1 else f"{workers} workers"
+        line = f"Serving the registry `{registry_id}` at {address.url} ({count}); Ctrl-C stops it"
+    print(line, flush=True)
+
+
+def _is_healthy(address: Address) -> bool:
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address.host, address.host)
+    connection = http.client.HTTPConnection(host, address.port, timeout=5)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,1 @@
+"""Schema revisions, run by `spm-registry init`. The only place beside `storage` that speaks SQL."""

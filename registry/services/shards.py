@@ -1,0 +1,31 @@
+"""A plugin's shard of the index, read from and written to the records. Chooses no release."""
+
+import hashlib
+
+from manifests.errors import TooBig
+from manifests.index import MAX_SHARD_BYTES, Shard
+from manifests.names import parse_name
+from registry.storage.records import Records
+from registry.storage.rows import ShardRow
+
+
+def read_shard(records: Records, name: str) -> Shard:
+    """Return a plugin's shard; an empty one for a name that nobody has published."""
+    row = records.shard(name)
+    if row is None:
+        return Shard(registry=records.registry_id(), name=parse_name(name), releases=())
+    return Shard.from_bytes(row.data)
+
+
+def write_shard(records: Records, shard: Shard) -> None:
+    """Store a shard as the bytes that will be served.
+
+    Raises:
+        TooBig: it has more releases than a client would read.
+    """
+    data = shard.to_bytes()
+    if len(data) > MAX_SHARD_BYTES:
+        raise TooBig(
+            f"the index of `{shard.name}` would have {len(data)} bytes, more than the {MAX_SHARD_BYTES} allowed"
+        )
+    records.put_shard(ShardRow(name=shard.name, data=data, etag=f'"{hashlib.sha256(data).hexdigest()}"'))

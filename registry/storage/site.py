@@ -1,0 +1,159 @@
+"""A registry's folder: its parts, made once and opened by every worker. Holds no rules about plugins."""
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from manifests.errors import ConfigError, ConfigPermissions, UsageError
+from registry.storage import schema
+from registry.storage.blobs import Blobs, sync_folder
+from registry.storage.database import Database
+from registry.storage.parts import Parts
+
+SECRET_BYTES = 32
+_OURS = ("registry.db", "secret", "loader.conf", "blobs", "uploads")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One open registry folder."""
+
+    root: Path
+    database: Database
+    blobs: Blobs
+    parts: Parts
+    secret: bytes
+
+    @property
+    def loader_conf(self) -> Path:
+        """Return where the trust configuration is, for clients and for publishes alike."""
+        return self.root / "loader.conf"
+
+
+@contextmanager
+def new_site(root: Path) -> Iterator[Site]:
+    """Make an empty registry folder with its schema; it goes away again if the block does not end well.
+
+    Raises:
+        UsageError: a registry is already there; nothing was changed.
+    """
+    root.mkdir(mode=0o755, parents=True, exist_ok=True)
+    there = [name for name in _OURS if os.path.lexists(root / name)]
+    if there:
+        raise _exists(root, there[0])
+    _make_secret(root)
+    try:
+        yield _fill(root)
+    except BaseException:
+        _remove(root)
+        raise
+    sync_folder(root)
+
+
+def open_site(root: Path) -> Site:
+    """Open a registry folder that `create_site` made.
+
+    Raises:
+        UsageError: there is no registry.
+        ConfigPermissions: others than the owner may read its secret.
+        ConfigError: its database has another schema than this code needs.
+    """
+    missing = [name for name in _OURS if not os.path.lexists(root / name)]
+    if missing:
+        raise UsageError(
+            f"{root} is not a registry: `{missing[0]}` is missing",
+            hint=f"make one with `spm-registry init --root {root}`",
+        )
+    _check_private(root / "secret")
+    site = _site(root)
+    _check_schema(site)
+    return site
+
+
+def write_public_file(path: Path, text: str) -> None:
+    """Replace a file that everyone may read, whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o644)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    sync_folder(path.parent)
+
+
+def _site(root: Path) -> Site:
+    return Site(
+        root=root,
+        database=Database.at(root / "registry.db"),
+        blobs=Blobs(root / "blobs"),
+        parts=Parts(root / "uploads"),
+        secret=(root / "secret").read_bytes(),
+    )
+
+
+def _fill(root: Path) -> Site:
+    for name in ("blobs", "uploads"):
+        (root / name).mkdir(mode=0o700)
+    _make_private_file(root / "registry.db", b"")
+    site = _site(root)
+    schema.upgrade(site.database)
+    return site
+
+
+def _remove(root: Path) -> None:
+    for name in (*_OURS, "registry.db-wal", "registry.db-shm"):
+        path = root / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _make_secret(root: Path) -> None:
+    # Made first and exclusively: of two inits at once exactly one goes on.
+    try:
+        _make_private_file(root / "secret", secrets.token_bytes(SECRET_BYTES))
+    except FileExistsError as error:
+        raise _exists(root, "secret") from error
+
+
+def _make_private_file(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _exists(root: Path, name: str) -> UsageError:
+    return UsageError(
+        f"{root} already holds a registry (`{name}` is there); nothing was changed",
+        hint="choose another folder with `--root`",
+    )
+
+
+def _check_private(secret: Path) -> None:
+    mode = stat.S_IMODE(secret.stat().st_mode)
+    if mode & 0o077:
+        raise ConfigPermissions(
+            f"{secret} has mode {mode:04o}: others than its owner can reach the registry's secret",
+            hint=f"chmod 600 {secret}",
+        )
+    if secret.stat().st_size != SECRET_BYTES:
+        raise ConfigError(f"{secret} has {secret.stat().st_size} bytes instead of {SECRET_BYTES}")
+
+
+def _check_schema(site: Site) -> None:
+    have, need = schema.current_revision(site.database), schema.newest_revision()
+    if have != need:
+        raise ConfigError(
+            f"{site.root / 'registry.db'} has schema {have or 'none'}, and this program needs {need}",
+            hint="use the version of spm-registry that made this registry",
+        )
