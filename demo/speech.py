@@ -199,7 +199,8 @@ def _synthesise(library: ctypes.CDLL, text: bytes) -> Tensor:
     samples = array.array("h")
 
     def collect(wave_pointer: "ctypes._Pointer[ctypes.c_short]", count: int, events: int) -> int:
-        if wave_pointer and count > 0:
+        # A null pointer comes with no samples, at the end of the text.
+        if count > 0:
             samples.extend(wave_pointer[:count])
         return 0
 

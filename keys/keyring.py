@@ -16,8 +16,7 @@ from keys.pinned_keys import CoreKey, ExtKey, Keyring
 from keys.public_key import KEYID_PATTERN, KeyId, KeyRole, keyid_of_pem
 from manifests.errors import ConfigPermissions, ConfigSyntax, UsageError
 from manifests.fields import Fields, many, matching, nested, whole
-from manifests.manifest import REGISTRY_ID
-from manifests.names import parse_name
+from manifests.names import REGISTRY_ID, parse_name
 from manifests.parts import Capabilities
 
 if TYPE_CHECKING:

@@ -42,8 +42,8 @@ class BatchPolicy:
             return cls(mode=_member(BatchMode, value, "batch_policy"))
         if not isinstance(value, dict) or "mode" not in value:
             raise UsageError("batch_policy is `adaptive`, `static`, `none`, or a table with `mode`")
-        if unknown := sorted(set(value) - {"mode", "max_batch_size", "max_latency_ms", "objective"}):
-            raise UsageError(f"batch_policy has the unknown member {unknown[0]!r}")
+        if unknown := sorted(set(map(str, value)) - {"mode", "max_batch_size", "max_latency_ms", "objective"}):
+            raise UsageError(f"batch_policy has the unknown member {unknown[0][:40]!r}")
         numbers = {name: _bounded(name, value[name]) for name in _BOUNDS if name in value}
         return cls(
             mode=_member(BatchMode, value["mode"], "batch_policy.mode"),

@@ -8,12 +8,13 @@ import rfc8785
 from manifests.errors import ContentError, NotCanonical, TooBig
 
 MAX_DEPTH = 32
+_SHOWN = 80
 
 
 def canonical_bytes(value: Any) -> bytes:
     """Return the value as RFC 8785 canonical JSON.
 
-    Raises: ContentError on a float (documents of spm hold none), an integer beyond 2**53, or an unsupported type.
+    Raises: ContentError on a float (documents of spm hold none), an integer of 2**53 or more, or an unsupported type.
     """
     _check(value, "the document", depth=0)
     try:
@@ -47,11 +48,11 @@ def _parse(data: bytes, what: str) -> Any:
         raise NotCanonical(f"{what} has the number {text[:40]!r}; only integers are allowed")
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise NotCanonical(f"{what} has the member {twice!r} twice")
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                raise NotCanonical(f"{what} has the member {name[:_SHOWN]!r} twice")
+            found[name] = value
         return found
 
     try:
@@ -67,7 +68,7 @@ def _parse(data: bytes, what: str) -> Any:
 
 def _check(value: Any, path: str, depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise ContentError(f"{path} is nested deeper than {MAX_DEPTH} levels", reason="type")
+        raise ContentError(f"{path[:_SHOWN]} is nested deeper than {MAX_DEPTH} levels", reason="type")
     if isinstance(value, dict):
         for name, inner in value.items():
             _check(inner, f"{path}.{name}", depth + 1)
@@ -75,4 +76,6 @@ def _check(value: Any, path: str, depth: int) -> None:
         for place, inner in enumerate(value):
             _check(inner, f"{path}[{place}]", depth + 1)
     elif isinstance(value, float):
-        raise ContentError(f"{path} is the float {value}; documents hold integers and text only", reason="type")
+        raise ContentError(
+            f"{path[:_SHOWN]} is the float {value}; documents hold integers and text only", reason="type"
+        )

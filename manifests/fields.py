@@ -11,19 +11,29 @@ T = TypeVar("T")
 
 MAX_TEXT = 4096
 MAX_ITEMS = 4096
+MAX_PROBLEMS = 64
+MAX_SHOWN = 64
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_MOMENT = re.compile(
+    r"(?P<year>(?!0000)[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12][0-9]|3[01])"
+    r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z"
+)
+_SHORT_MONTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+# Beside C0 and C1: line separators, what turns the direction of writing, and halves of a surrogate pair.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @contextmanager
 def document(what: str) -> Iterator[list[str]]:
     """Collect the problems of one document and raise them together at the end.
 
-    Raises: TypeMismatch whose message lists every problem and whose context holds them.
+    Raises: TypeMismatch whose message lists every problem (64 at most) and whose context holds them.
     """
     problems: list[str] = []
     yield problems
     if problems:
+        if len(problems) > MAX_PROBLEMS:
+            problems[MAX_PROBLEMS:] = [f"and {len(problems) - MAX_PROBLEMS} more"]
         raise TypeMismatch(f"{what} is refused: " + "; ".join(problems), problems=problems)
 
 
@@ -65,7 +75,11 @@ class Fields:
 
     def close(self) -> None:
         for name in sorted(set(map(str, self._value)) - self._taken):
-            self._problems.append(f"`{self._path}{name}` is not a known member")
+            self._problems.append(f"`{self._path}{_cut(name)}` is not a known member")
+
+
+def _cut(name: str) -> str:
+    return repr(name[:MAX_SHOWN])[1:-1]
 
 
 def text(value: Any) -> str:
@@ -91,6 +105,19 @@ def sha256(value: Any) -> str:
     if not isinstance(value, str) or not _SHA256.fullmatch(value):
         raise UsageError(f"{str(value)[:80]!r} is not a SHA-256 digest of 64 lower-case hex digits")
     return value
+
+
+def moment(value: Any) -> str:
+    """Read a time of the calendar in UTC, to the second, as RFC 3339 writes it."""
+    match = _MOMENT.fullmatch(text(value))
+    if match is None or int(match["day"]) > _days(int(match["year"]), int(match["month"])):
+        raise UsageError(f"{value[:80]!r} is not a UTC time such as 2026-01-31T12:00:00Z")
+    return cast(str, value)
+
+
+def _days(year: int, month: int) -> int:
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return 28 if month == 2 and not is_leap else _SHORT_MONTHS.get(month, 31)
 
 
 def boolean(value: Any) -> bool:
@@ -125,21 +152,32 @@ def many(read: Callable[[Any], T], limit: int = MAX_ITEMS) -> Callable[[Any], tu
     def read_all(value: Any) -> tuple[T, ...]:
         if not isinstance(value, list) or len(value) > limit:
             raise UsageError(f"{str(value)[:40]!r} is not a list of at most {limit} items")
-        return tuple(read(item) for item in value)
+        return tuple(_item(read, place, item) for place, item in enumerate(value))
 
     return read_all
+
+
+def _item(read: Callable[[Any], T], place: int, value: Any) -> T:
+    try:
+        return read(value)
+    except SpmError as error:
+        if not isinstance(value, dict):
+            raise  # The message shows the item itself; of a table it shows only a member.
+        raise UsageError(f"item {place}: {error.message}", hint=error.hint) from error
 
 
 def nested(read: Callable[[Fields], T]) -> Callable[[Any], T]:
     """Return a reader of tables by a function over their fields; its problems come out as one UsageError."""
 
     def read_table(value: Any) -> T:
+        if not isinstance(value, dict):
+            raise UsageError(f"{str(value)[:40]!r} is not a table")
         problems: list[str] = []
         fields = Fields(value, "", problems)
         result = read(fields)
         fields.close()
         if problems:
-            raise UsageError(", ".join(problems))
+            raise UsageError(", ".join(problems[:MAX_PROBLEMS]))
         return result
 
     return read_table

@@ -1,5 +1,6 @@
 """A plugin's shard of the index: every release of one plugin, newest last. Only `yanked` may ever change."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -9,10 +10,10 @@ from manifests import fields
 from manifests.batching import BatchPolicy
 from manifests.canonical import canonical_bytes, parse_strict
 from manifests.devices import Device
-from manifests.errors import NotFound, VersionExists
+from manifests.errors import NotFound, UsageError, VersionExists
 from manifests.fields import Fields
-from manifests.manifest import MAX_MANIFEST_BYTES, REGISTRY_ID, Manifest
-from manifests.names import PluginName, parse_name
+from manifests.manifest import MAX_MANIFEST_BYTES, Manifest
+from manifests.names import REGISTRY_ID, PluginName, parse_name
 from manifests.parts import MAX_FILE_BYTES, PluginType, Requires, Variant, read_affinity, read_batch_policy
 from manifests.ranges import Range
 from manifests.versions import Version
@@ -96,8 +97,8 @@ class ReleaseEntry:
             type=reader.required("type", lambda value: PluginType(fields.one_of("core", "ext")(value))),
             seedance_version=reader.required("seedance_version", Range.parse),
             requires=reader.required("requires", fields.nested(Requires.read)),
-            variants=reader.required("variants", fields.many(fields.nested(VariantEntry.read), 64)),
-            summary=reader.required("summary", fields.text),
+            variants=reader.required("variants", _read_variants),
+            summary=reader.optional("summary", fields.text) or "",
             device_affinity=reader.optional("device_affinity", read_affinity),
             batch_policy=reader.optional("batch_policy", read_batch_policy),
             yanked=reader.optional("yanked", fields.text),
@@ -110,8 +111,9 @@ class ReleaseEntry:
             "seedance_version": self.seedance_version.text,
             "requires": self.requires.to_dict(),
             "variants": [variant.to_dict() for variant in self.variants],
-            "summary": self.summary,
         }
+        if self.summary:
+            value["summary"] = self.summary
         if self.device_affinity is not None:
             value["device_affinity"] = [str(device) for device in self.device_affinity]
         if self.batch_policy is not None:
@@ -119,6 +121,14 @@ class ReleaseEntry:
         if self.yanked is not None:
             value["yanked"] = self.yanked
         return value
+
+
+def _read_variants(value: Any) -> tuple[VariantEntry, ...]:
+    variants = fields.many(fields.nested(VariantEntry.read), 64)(value)
+    tags = [entry.variant.tag.lower() if entry.variant else "" for entry in variants]
+    if twins := sorted(tag for tag, count in Counter(tags).items() if count > 1):
+        raise UsageError(f"two variants are `{twins[0] or 'any'}`")
+    return variants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,8 +191,10 @@ class Shard:
     def with_yanked(self, version: Version, reason: str | None) -> "Shard":
         """Return the shard with a release yanked for a reason, or offered again.
 
-        Raises: NotFound when there is no such release.
+        Raises: NotFound when there is no such release; UsageError when the reason is not plain text.
         """
+        if reason is not None:
+            fields.text(reason)
         if self.find(version) is None:
             raise NotFound(f"`{self.name}` has no release {version}")
         return replace(

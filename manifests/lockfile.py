@@ -1,5 +1,6 @@
 """What is installed at one moment: a generation, with digests, key ids, accepted fallbacks and bindings. No I/O."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,9 +8,9 @@ from manifests import fields
 from manifests.batching import BatchPolicy
 from manifests.canonical import canonical_bytes, parse_strict
 from manifests.devices import Device
+from manifests.errors import UsageError
 from manifests.fields import Fields
-from manifests.manifest import REGISTRY_ID
-from manifests.names import PluginName, parse_name
+from manifests.names import REGISTRY_ID, PluginName, parse_name
 from manifests.parts import PluginType, read_affinity, read_batch_policy
 from manifests.versions import Version
 
@@ -57,7 +58,7 @@ class InstalledEntry:
 
     @classmethod
     def read(cls, reader: Fields) -> "InstalledEntry":
-        return cls(
+        entry = cls(
             name=reader.required("name", parse_name),
             version=reader.required("version", Version.parse),
             release=reader.required("release", fields.matching(r"[0-9][A-Za-z0-9._+-]{0,199}", "a release folder")),
@@ -69,6 +70,9 @@ class InstalledEntry:
             fallback=reader.optional("fallback", fields.text),
             bindings=reader.optional("bindings", fields.nested(Bindings.read)) or Bindings(),
         )
+        if None not in (entry.version, entry.release) and not f"{entry.release}+".startswith(f"{entry.version}+"):
+            raise UsageError(f"the release folder `{entry.release}` is not one of version {entry.version}")
+        return entry
 
     def to_dict(self) -> dict[str, Any]:
         value: dict[str, Any] = {
@@ -108,12 +112,12 @@ class Generation:
             generation = cls(
                 number=reader.required("number", fields.whole(1, 999_999)),
                 registry=reader.required("registry", fields.matching(REGISTRY_ID, "a registry id")),
-                created=reader.required("created", fields.text),
+                created=reader.required("created", fields.moment),
                 plugins=reader.required("plugins", fields.many(fields.nested(InstalledEntry.read), 4096)),
             )
             reader.close()
             if not problems:
-                problems.extend(_dangling(generation))
+                problems.extend((*_twins(generation), *_dangling(generation)))
         return generation
 
     def to_bytes(self) -> bytes:
@@ -144,10 +148,19 @@ class Generation:
                 wanted.extend(entry.requires)
         return tuple(found)
 
-    def following(self, *, created: str, plugins: tuple[InstalledEntry, ...]) -> "Generation":
-        """Return the next generation, plugins sorted by name."""
+    def following(
+        self, *, created: str, plugins: tuple[InstalledEntry, ...], registry: str | None = None
+    ) -> "Generation":
+        """Return the next generation, plugins sorted by name; of another registry where one is named."""
         ordered = tuple(sorted(plugins, key=lambda entry: entry.name))
-        return replace(self, number=self.number + 1, created=created, plugins=ordered)
+        return replace(
+            self, number=self.number + 1, created=created, plugins=ordered, registry=registry or self.registry
+        )
+
+
+def _twins(generation: Generation) -> list[str]:
+    counts = Counter(entry.name for entry in generation.plugins)
+    return [f"`{name}` is installed twice" for name, count in counts.items() if count > 1]
 
 
 def _dangling(generation: Generation) -> list[str]:

@@ -1,5 +1,6 @@
 """The signed document of one variant: what it is, needs, may do, and the table of its files. Verifies no signature."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ from manifests.canonical import canonical_bytes, parse_strict
 from manifests.devices import Device
 from manifests.errors import SpmError
 from manifests.fields import Fields
-from manifests.names import PluginName, parse_name
+from manifests.names import REGISTRY_ID, PluginName, parse_name
 from manifests.parts import (
     Capabilities,
     Controls,
@@ -30,9 +31,7 @@ MANIFEST_TYPE = "spm.manifest/1"
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_FILES = 4096
 
-REGISTRY_ID = r"[a-z0-9](?:[a-z0-9.-]{0,62}[a-z0-9])?"
 _MODULE = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
-_CREATED = r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z"
 
 
 def read_shared(reader: Fields) -> dict[str, Any]:
@@ -108,15 +107,13 @@ class Manifest:
             manifest = cls(
                 registry=reader.required("registry", fields.matching(REGISTRY_ID, "a registry id")),
                 publisher=reader.required("publisher", parse_name),
-                created=reader.required(
-                    "created", fields.matching(_CREATED, "a UTC time such as 2026-01-31T12:00:00Z")
-                ),
+                created=reader.required("created", fields.moment),
                 files=reader.required("files", fields.many(fields.nested(FileEntry.read), MAX_FILES)),
                 **read_shared(reader),
             )
             reader.close()
             if not problems:
-                problems.extend(_table_problems(manifest.files))
+                problems.extend((*_table_problems(manifest.files), *_twin_problems(manifest)))
         return manifest
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,3 +166,16 @@ def _table_problems(files: tuple[FileEntry, ...]) -> list[str]:
     except SpmError as error:
         return [error.message]
     return []
+
+
+def _twin_problems(manifest: Manifest) -> list[str]:
+    """Find names that would mean two things: a tensor's name used twice, the plugin as its own requirement."""
+    problems = [
+        f"`{member}` has the name `{name}` twice"
+        for member, specs in (("inputs", manifest.inputs), ("outputs", manifest.outputs))
+        for name, count in Counter(spec.name for spec in specs).items()
+        if count > 1
+    ]
+    if manifest.name in dict(manifest.requires.plugins):
+        problems.append("`requires.plugins` names the plugin itself")
+    return problems

@@ -8,6 +8,8 @@ from manifests.errors import UsageError
 PluginName = NewType("PluginName", str)
 
 MAX_NAME_LENGTH = 64
+REGISTRY_ID = r"[a-z0-9](?:[a-z0-9.-]{0,62}[a-z0-9])?"
+"""How a registry is named inside signed manifests, whatever its URL."""
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _CONFUSABLE = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "-": None})
 
@@ -22,7 +24,7 @@ def parse_name(text: str) -> PluginName:
         raise UsageError(
             f"{shown} is not a plugin name: names are lower-case words of a-z and 0-9 joined by single hyphens, "
             f"{MAX_NAME_LENGTH} characters at most",
-            name=text if isinstance(text, str) else None,
+            name=text[: MAX_NAME_LENGTH + 1] if isinstance(text, str) else None,
         )
     return PluginName(text)
 

@@ -15,14 +15,21 @@ from manifests.paths import check_path
 from manifests.ranges import Range
 
 MAX_FILE_BYTES = 1 << 36
+MAX_TAG_LENGTH = 120
+MIN_REASON_LENGTH = 12
+ACCELERATORS = ("cpu", "cuda", "npu", "xpu", "mps")
 TRAPS = ("affinity-unbound", "range-unbounded", "batch-policy-missing")
 
 _FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128")
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool")
 _PACKAGE = fields.matching(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?==[A-Za-z0-9.+!_-]+", "`name==version`")
 _ENV = fields.matching(r"[A-Za-z_][A-Za-z0-9_]{0,127}", "the name of an environment variable")
-_PATH = fields.matching(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._+-]{1,200}){1,16}", "an absolute path without `.` or `..`")
-_TAG = fields.matching(r"[a-z0-9_]{1,32}", "a word of a-z, 0-9 and `_`")
+_PATH = fields.matching(r"(/(?!\.{1,2}(/|\Z))[A-Za-z0-9._+-]{1,200}){1,16}", "an absolute path without `.` or `..`")
+# A variant's tag joins its members, so no system may be called as another member begins.
+_TAG = fields.matching(
+    rf"(?!any\Z|{'|'.join(ACCELERATORS)}|sm_|torch|python)[a-z0-9_]{{1,32}}",
+    "a word of a-z, 0-9 and `_` that begins unlike `any`, `sm_`, `torch`, `python` and the accelerators",
+)
 
 
 class PluginType(StrEnum):
@@ -78,16 +85,21 @@ class Variant:
 
     @classmethod
     def read(cls, reader: Fields) -> "Variant":
-        return cls(
+        variant = cls(
             os=reader.optional("os", _TAG),
             cpu=reader.optional("cpu", _TAG),
-            accelerator=reader.optional("accelerator", fields.one_of("cpu", "cuda", "npu", "xpu", "mps")),
+            accelerator=reader.optional("accelerator", fields.one_of(*ACCELERATORS)),
             cuda=reader.optional("cuda", Range.parse),
             sm=reader.optional("sm", fields.many(fields.matching(r"sm_[1-9][0-9]{1,2}[af]?", "a capability"), 32))
             or (),
             torch=reader.optional("torch", Range.parse),
             python=reader.optional("python", Range.parse),
         )
+        if len(variant.tag) > MAX_TAG_LENGTH:
+            raise UsageError(
+                f"its tag `{variant.tag[:40]}...` has {len(variant.tag)} characters, more than {MAX_TAG_LENGTH}"
+            )
+        return variant
 
     def to_dict(self) -> dict[str, Any]:
         value = {name: getattr(self, name) for name in ("os", "cpu", "accelerator") if getattr(self, name)}
@@ -97,15 +109,20 @@ class Variant:
     @property
     def tag(self) -> str:
         """The variant's name in paths and messages, such as `linux-x86_64-torch2.13.0`."""
-        words = [word for word in (self.os, self.cpu, self.accelerator, *self.sm) if word]
+        machine = (self.os or "any", self.cpu) if self.cpu else (self.os,)
+        words = [word for word in (*machine, self.accelerator, *self.sm) if word]
         words += [f"{kind}{_spell(wanted)}" for kind in ("cuda", "torch", "python") if (wanted := getattr(self, kind))]
         return "-".join(words) or "any"
 
 
+# Longer signs first. Only `~` is silent: no two signs of different meaning may share a spelling.
+_SIGNS = {">=": "ge", "<=": "le", "==": "eq", "!=": "ne", "~=": "co"}
+_SIGNS |= {">": "gt", "<": "lt", "^": "c", "=": "eq", "||": "or", "~": ""}
+
+
 def _spell(wanted: Range) -> str:
-    kept = {">=": "ge", "<=": "le", "==": "", ">": "gt", "<": "lt", "^": "c", "~": "", "!=": "ne", "=": "", "||": "or"}
     spelled = wanted.text.replace(" ", "").replace(",", "_")
-    for sign, word in kept.items():
+    for sign, word in _SIGNS.items():
         spelled = spelled.replace(sign, word)
     return "".join(letter if letter.isalnum() or letter in "._-" else "x" for letter in spelled)
 
@@ -125,7 +142,8 @@ class Controls:
     def read(cls, reader: Fields) -> "Controls":
         return cls(
             memory_fraction=reader.optional(
-                "memory_fraction", fields.matching(r"0\.[0-9]{1,4}|1(\.0{1,4})?", "a fraction such as `0.75`")
+                "memory_fraction",
+                fields.matching(r"(?!0\.0+\Z)0\.[0-9]{1,4}|1(\.0{1,4})?", "a fraction above 0 such as `0.75`"),
             ),
             allow_growth=reader.optional("allow_growth", fields.boolean),
             memory=reader.optional(
@@ -232,6 +250,6 @@ def read_waivers(value: Any) -> tuple[tuple[str, str], ...]:
     """Read `trap: reason` where the reason is a sentence that somebody wrote (12 characters at least)."""
     if not isinstance(value, dict) or any(trap not in TRAPS for trap in value):
         raise UsageError("it is not a table of " + ", ".join(f"`{trap}`" for trap in TRAPS) + " with written reasons")
-    if short := [trap for trap, reason in value.items() if len(fields.text(reason)) < 12]:
+    if short := [trap for trap, reason in value.items() if len(fields.text(reason).strip()) < MIN_REASON_LENGTH]:
         raise UsageError(f"the reason for `{short[0]}` is too short to be one")
     return tuple(sorted(value.items()))

@@ -21,8 +21,9 @@ MAX_COMPARATORS = 32
 _NUMBER = r"(?:0|[1-9][0-9]{0,8})"
 _PART = rf"(?:{_NUMBER}|[xX*])"
 _PARTIAL = rf"{_PART}(?:\.{_PART}(?:\.{_PART}(?:-(?:alpha|beta|rc|dev)\.{_NUMBER})?(?:\+[0-9A-Za-z.-]+)?)?)?"
-_TOKEN = re.compile(rf"\s*(?P<operator>>=|<=|==|!=|~=|[><=^~])?\s*(?P<partial>{_PARTIAL})(?=[\s,]|$)\s*,?\s*")
-_HYPHEN = re.compile(rf"\s*(?P<low>{_PARTIAL})\s+-\s+(?P<high>{_PARTIAL})\s*")
+_TOKEN = re.compile(rf" *(?P<operator>>=|<=|==|!=|~=|[><=^~])? *(?P<partial>{_PARTIAL})(?: *, *(?=[^ ])| +|\Z)")
+_HYPHEN = re.compile(rf" *(?P<low>{_PARTIAL}) +- +(?P<high>{_PARTIAL}) *")
+_EXACT = re.compile(rf" *==? *(?P<partial>{_PARTIAL}) *")
 
 _EVERYTHING = VersionRange.full(admit_arbitrary=False)
 
@@ -61,6 +62,8 @@ class Range:
 
         Raises: UsageError on a bare number, an unknown operator, or a text beyond 256 characters or 32 comparators.
         """
+        if not isinstance(text, str) or len(text) > MAX_RANGE_LENGTH:
+            raise UsageError(f"a range is text of at most {MAX_RANGE_LENGTH} characters, not {str(text)[:40]!r}")
         return _parse(text)
 
     @property
@@ -78,8 +81,8 @@ class Range:
     @property
     def exact(self) -> PackagingVersion | None:
         """The one version of a range written `==X.Y.Z`."""
-        match = re.fullmatch(rf"\s*==?\s*({_PARTIAL})\s*", self.text)
-        return Version.parse(match[1]).key if match and _is_full(match[1]) else None
+        match = _EXACT.fullmatch(self.text)
+        return Version.parse(match["partial"]).key if match and _is_full(match["partial"]) else None
 
     def contains(self, version: Version, *, pre: bool = False) -> bool:
         """Tell whether the version is in the range.
@@ -97,9 +100,7 @@ class Range:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Range:
-    if not isinstance(text, str) or len(text) > MAX_RANGE_LENGTH:
-        raise UsageError(f"a range is text of at most {MAX_RANGE_LENGTH} characters, not {str(text)[:40]!r}")
-    if not text.strip():
+    if not text.strip(" "):
         raise UsageError("an empty range says nothing: write `*` for any version", range=text)
     return Range(text, tuple(_parse_alternative(part, text) for part in text.split("||")))
 
@@ -122,7 +123,7 @@ def _parse_alternative(part: str, whole: str) -> _Alternative:
 def _tokens(part: str, whole: str) -> list[tuple[str, str]]:
     tokens: list[tuple[str, str]] = []
     position = 0
-    while position < len(part.rstrip()):
+    while position < len(part.rstrip(" ")):
         match = _TOKEN.match(part, position)
         if match is None or len(tokens) == MAX_COMPARATORS:
             raise UsageError(
@@ -140,14 +141,18 @@ def _compile(operator: str, partial: str, whole: str) -> _Comparator:
         raise _bare_number(partial, whole)
     if operator == "~=" and len(_numbers(partial)) < 2:
         raise UsageError(f"{whole!r} is not a range: `~=` needs at least two numbers, as in `~=1.2`", range=whole)
-    named = None
-    if _is_full(partial) and (version := Version.parse(partial)).is_prerelease:
-        named = version.release
+    named = _named(partial)
     if operator == "!=":
-        return _Comparator(_between(*_span("=", partial)).complement() & _EVERYTHING, False, named)
+        # Ruling one pre-release out is not asking for its siblings, so `!=` names none.
+        return _Comparator(_between(*_span("=", partial)).complement() & _EVERYTHING, False)
     low, high, is_closed = _span(operator or "=", partial)
     is_above = operator == ">" and _is_full(partial)
     return _Comparator(_between(low, high, is_closed, is_above=is_above), high is not None, named)
+
+
+def _named(partial: str) -> tuple[int, ...] | None:
+    version = Version.parse(partial) if _is_full(partial) else None
+    return version.release if version is not None and version.is_prerelease else None
 
 
 def _bare_number(partial: str, whole: str) -> UsageError:

@@ -113,5 +113,5 @@ def _read_device(reader: Fields) -> TargetDevice:
         id=reader.required("id", _DEVICE_ID),
         name=reader.required("name", fields.text),
         sm=reader.optional("sm", _SM),
-        memory_bytes=reader.optional("memory_bytes", fields.whole(0, 2**53)),
+        memory_bytes=reader.optional("memory_bytes", fields.whole(0, 2**53 - 1)),
     )

@@ -22,6 +22,9 @@ class Severity(StrEnum):
     UNKNOWN = "unknown"
 
 
+Doubt = tuple[Severity, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One trap in one plugin, with the facts that show it and the command that mends it."""
@@ -96,18 +99,17 @@ def _with_waiver(finding: Finding, facts: PluginFacts) -> Finding:
 def _affinity_unbound(facts: PluginFacts, target: Target | None) -> tuple[Finding, ...]:
     wanted = [str(device) for device in facts.affinity or ()]
     evidence: dict[str, Any] = {"affinity": wanted or None}
-    if target is None:
-        problem = None if facts.affinity else "names no device, so a host with several accelerators places it by luck"
-    else:
+    if target is not None:
         evidence["devices"] = [device.id for device in target.devices]
-        problem = _binding_problem(facts.affinity, target)
-    if problem is None:
+    doubt = _placed_by_luck(facts.affinity) if target is None else _binding_doubt(facts.affinity, target)
+    if doubt is None:
         return ()
+    severity, problem = doubt
     device = _suggestion(target)
     return (
         Finding(
             trap="affinity-unbound",
-            severity=Severity.WASTE,
+            severity=severity,
             plugin=facts.name,
             message=f"`{facts.name}` {facts.version} {problem}",
             remedy=f"spm install {facts.name}=={facts.version} --affinity={device}",
@@ -116,23 +118,37 @@ def _affinity_unbound(facts: PluginFacts, target: Target | None) -> tuple[Findin
     )
 
 
-def _binding_problem(affinity: tuple[Device, ...] | None, target: Target) -> str | None:
+def _placed_by_luck(affinity: tuple[Device, ...] | None) -> Doubt | None:
+    if affinity:
+        return None
+    return Severity.WASTE, "names no device, so a host with several accelerators places it by luck"
+
+
+def _binding_doubt(affinity: tuple[Device, ...] | None, target: Target) -> Doubt | None:
     """Say why the affinity does not settle where the plugin runs on this target; None where it does."""
     accelerators = [device.id for device in target.accelerators]
     if not affinity:
-        if len(accelerators) < 2:
-            return None
-        return f"names no device, and this target has several accelerators: {', '.join(accelerators)}"
+        several = f"names no device, and this target has several accelerators: {', '.join(accelerators)}"
+        return (Severity.WASTE, several) if len(accelerators) > 1 else None
     for wanted in affinity:
-        present = [device for device in target.devices if matches(wanted, device)]
+        present = [device.id for device in target.devices if matches(wanted, device)]
         if wanted.index is not None and not present:
-            return f"names `{wanted}`, which this target does not have"
+            return Severity.WASTE, f"names `{wanted}`, which this target does not have"
         if len(present) > 1:
-            ids = ", ".join(device.id for device in present)
-            return f"names `{wanted}`, which on this target may be any of {ids}"
+            return Severity.WASTE, f"names `{wanted}`, which on this target may be any of {', '.join(present)}"
+        if unknown := _of_unknown_sm(wanted, target):
+            problem = f"names `{wanted}`, and this target does not say the compute capability of {', '.join(unknown)}"
+            return Severity.UNKNOWN, problem
         if present:
             return None
-    return f"names only {', '.join(f'`{wanted}`' for wanted in affinity)}, and this target has none of them"
+    listed = ", ".join(f"`{wanted}`" for wanted in affinity)
+    return Severity.WASTE, f"names only {listed}, and this target has none of them"
+
+
+def _of_unknown_sm(wanted: Device, target: Target) -> list[str]:
+    if wanted.sm is None:
+        return []
+    return [device.id for device in target.devices if device.kind == wanted.kind and device.sm is None]
 
 
 def _suggestion(target: Target | None) -> str:

@@ -22,7 +22,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def size(count: int) -> str:
     """Return bytes as people read them: `1.2 MiB`."""
     amount, unit = float(count), 0
-    while amount >= 1024 and unit < len(_UNITS) - 1:
+    while round(amount, 1) >= 1024 and unit < len(_UNITS) - 1:
         amount, unit = amount / 1024, unit + 1
     return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{count} B"
 

@@ -5,15 +5,17 @@ import os
 import stat
 from pathlib import Path
 
-from manifests.errors import ConfigPermissions, ConfigSyntax
+from manifests.errors import ConfigPermissions, ConfigSyntax, UsageError
 
 SYSTEM_ROOT = Path("/opt/spm")
 
 
 def store_root(named: str | None, environment: dict[str, str]) -> Path:
     """Return the store: `--root`, then `SPM_ROOT`, then /opt/spm for the user `spm`, else the user's data folder."""
-    if named or environment.get("SPM_ROOT"):
-        return Path(named or environment["SPM_ROOT"]).absolute()
+    if named is not None:
+        return _named_folder("--root", named)
+    if environment.get("SPM_ROOT"):
+        return Path(environment["SPM_ROOT"]).absolute()
     if environment.get("USER") == "spm":
         return SYSTEM_ROOT
     return _home(environment, "XDG_DATA_HOME", ".local/share") / "spm"
@@ -21,12 +23,31 @@ def store_root(named: str | None, environment: dict[str, str]) -> Path:
 
 def keys_folder(named: str | None, environment: dict[str, str]) -> Path:
     """Return where the user's signing keys lie: `--keys`, else the user's configuration folder."""
-    return Path(named).absolute() if named else _home(environment, "XDG_CONFIG_HOME", ".config") / "spm" / "keys"
+    if named is not None:
+        return _named_folder("--keys", named)
+    return _home(environment, "XDG_CONFIG_HOME", ".config") / "spm" / "keys"
+
+
+def _named_folder(option: str, named: str) -> Path:
+    # An unset shell variable must not send a command to another folder than the one meant.
+    if not named:
+        raise UsageError(f"`{option}` names no folder: it is empty")
+    return Path(named).absolute()
 
 
 def _home(environment: dict[str, str], variable: str, default: str) -> Path:
-    named = environment.get(variable, "")
-    return Path(named) if named.startswith("/") else Path.home() / default / ""
+    """Return a folder of the XDG base directory specification, which has relative paths ignored."""
+    if (named := environment.get(variable, "")).startswith("/"):
+        return Path(named)
+    if (home := environment.get("HOME", "")).startswith("/"):
+        return Path(home) / default
+    try:
+        return Path.home() / default
+    except RuntimeError as error:
+        raise UsageError(
+            f"there is no home folder, and neither `{variable}` nor `HOME` names one",
+            hint=f"set `{variable}` to a folder that may be written",
+        ) from error
 
 
 class Credentials:
@@ -38,10 +59,10 @@ class Credentials:
 
     def token(self, url: str) -> str | None:
         """Return the token for a registry: `SPM_TOKEN`, else the one that `spm login` kept."""
-        return self._environment.get("SPM_TOKEN") or self._read().get(url)
+        return self._environment.get("SPM_TOKEN") or self._read().get(url.rstrip("/"))
 
     def keep(self, url: str, token: str) -> None:
-        tokens = self._read() | {url: token}
+        tokens = self._read() | {url.rstrip("/"): token}
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = self.path.with_suffix(f".{os.getpid()}")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -59,10 +80,10 @@ class Credentials:
                 tokens = json.loads(file.read(1 << 20))
         except FileNotFoundError:
             return {}
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigSyntax(
                 f"`{self.path}` is not JSON: {error}", hint="remove it and run `spm login`", path=str(self.path)
             ) from error
-        if not isinstance(tokens, dict):
+        if not isinstance(tokens, dict) or not all(isinstance(token, str) for token in tokens.values()):
             raise ConfigSyntax(f"`{self.path}` is not a table of tokens", hint="remove it and run `spm login`")
-        return {str(url): str(token) for url, token in tokens.items()}
+        return tokens

@@ -4,8 +4,10 @@ Redirects are not followed and no content encoding is accepted, so that the byte
 """
 
 import json
+import re
 import time
 from collections.abc import Iterator
+from http.client import BadStatusLine, RemoteDisconnected
 from typing import Any, BinaryIO
 
 import urllib3
@@ -17,7 +19,7 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
-from manifests.errors import BadResponse, RegistryTimeout, RegistryUnreachable
+from manifests.errors import AuthRequired, BadResponse, RegistryTimeout, RegistryUnreachable
 from spm_client.adapters.problems import refusal_of
 
 CONNECT_SECONDS = 10.0
@@ -28,12 +30,20 @@ MINIMUM_RATE = 16 * 1024
 """Bytes a second that a download must reach on average after its first 30 seconds."""
 CHUNK = 256 * 1024
 MAX_JSON = 8 << 20
+UPLOAD_PART = 8 << 20
+_OFFSET = re.compile(r"[0-9]{1,15}")
+_TOKEN = re.compile(r"[!-~]{1,512}")
 
 
 class RegistryClient:
     """One registry at one URL. Close it, or use it as a context manager."""
 
     def __init__(self, url: str, *, token: str | None = None, connections: int = 8) -> None:
+        if token and not _TOKEN.fullmatch(token):
+            raise AuthRequired(
+                "the registry token is not one: a token is up to 512 letters, digits and signs without spaces",
+                hint="`spm login` keeps a token; `SPM_TOKEN` stands before it where it is set",
+            )
         self.url = url.rstrip("/")
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "spm"}
         self._authorization = {"Authorization": f"Bearer {token}"} if token else {}
@@ -73,7 +83,7 @@ class RegistryClient:
             answer = self._whole(response, path, MAX_JSON)
         try:
             value = json.loads(answer)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadResponse(f"`{self.url}{path}` answered something that is not JSON", url=self.url + path) from error
         if not isinstance(value, dict):
             raise BadResponse(f"`{self.url}{path}` answered JSON that is not an object", url=self.url + path)
@@ -84,20 +94,29 @@ class RegistryClient:
         with _Opened(self._send("HEAD", path, authorized=True)) as response:
             self._require_ok(response, path)
             written = response.headers.get("Upload-Offset", "")
-        if not written.isdecimal():
+        if not _OFFSET.fullmatch(written):
             raise BadResponse(f"`{self.url}{path}` told no upload offset", url=self.url + path)
         return int(written)
 
     def upload(self, path: str, file: BinaryIO, *, offset: int, size: int) -> None:
-        """Send a file from an offset to its end."""
+        """Send a file from an offset to its end; nothing where the registry has it all, by whoever's upload.
+
+        It goes in parts, so that a registry that has seen enough can say so between two of them.
+        Raises: BadResponse when the offset lies behind the file's end, or the file has become shorter.
+        """
+        if offset > size:
+            message = f"`{self.url}{path}` says that it has {offset} bytes of {size}"
+            raise BadResponse(message, url=self.url + path)
         file.seek(offset)
-        headers = {
-            "Content-Type": "application/octet-stream",
-            "Content-Length": str(size - offset),
-        }
-        if size:
-            headers["Content-Range"] = f"bytes {offset}-{size - 1}/{size}"
-        with _Opened(self._send("PUT", path, file if size else b"", headers, authorized=True)) as response:
+        if not size:
+            self._put(path, b"", {})
+        for start in range(offset, size, UPLOAD_PART):
+            part = file.read(min(UPLOAD_PART, size - start))
+            self._put(path, part, {"Content-Range": f"bytes {start}-{start + len(part) - 1}/{size}"})
+
+    def _put(self, path: str, body: bytes, headers: dict[str, str]) -> None:
+        headers = {"Content-Type": "application/octet-stream", **headers}
+        with _Opened(self._send("PUT", path, body, headers, authorized=True)) as response:
             self._whole(response, path, MAX_JSON)
 
     def _send(
@@ -201,8 +220,10 @@ class _Opened:
 
 
 def _plainly(error: HTTPError) -> str:
-    """Return what the error says without the object in front of it."""
-    if isinstance(error.__cause__, OSError) and error.__cause__.strerror:
-        return error.__cause__.strerror
-    text = str(error.__cause__ or error)
-    return text.rpartition(": ")[2] or type(error).__name__
+    """Return what the innermost error says, without the objects around it."""
+    inner = error.__cause__ or next((one for one in error.args if isinstance(one, Exception)), error)
+    if isinstance(inner, BadStatusLine) and not isinstance(inner, RemoteDisconnected):
+        return "what answers there does not speak HTTP"
+    if isinstance(inner, OSError) and inner.strerror:
+        return inner.strerror
+    return str(inner).rpartition(": ")[2] or type(error).__name__

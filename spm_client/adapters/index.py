@@ -1,7 +1,9 @@
 """The registry's index and manifests as values, held to what loader.conf pins. Verifies no author's signature."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from keys.verified import JWS_FILE, MAX_MANIFEST_BYTES, SIGNATURE_FILE_PREFIX, FetchedManifest
 from manifests.errors import BadResponse, Mix, NotFound, SpmError
@@ -106,8 +108,12 @@ def require_agreement(release: ReleaseEntry, manifest: Manifest) -> None:
     for member in sorted({*listed, *signed}):
         if listed.get(member) != signed.get(member):
             raise Mix(
-                f"the index says `{member}: {listed.get(member)}` of `{manifest.name}` {manifest.version}, but the "
-                f"signed manifest says {signed.get(member)}",
+                f"the index and the signed manifest of `{manifest.name}` {manifest.version} differ in `{member}`: "
+                f"{_shown(listed, member)} and {_shown(signed, member)}",
                 hint="the registry's index was altered: ask its administrator",
                 member=member,
             )
+
+
+def _shown(entry: dict[str, Any], member: str) -> str:
+    return json.dumps(entry[member], ensure_ascii=False) if member in entry else "nothing"

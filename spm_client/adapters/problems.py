@@ -8,6 +8,9 @@ from manifests.errors import BadResponse, PublishRefused, SpmError
 from manifests.parts import TRAPS
 
 _MAX_TEXT = 2000
+_MAX_PROBLEMS = 100
+_OF_REGISTRIES = ("incomplete", "length-required", "method", "offset", "range", "upload-busy")
+_FAMILIES = {"limit": errors.LimitReached, "unknown": errors.Undecided}
 _STRANGE = "this is not an answer of a registry: check `registry.url` in loader.conf and the way there"
 _FAILED = "the registry, or what stands before it, has failed: run the command again later, or ask its administrator"
 
@@ -17,7 +20,8 @@ def _subclasses(kind: type[SpmError]) -> list[type[SpmError]]:
 
 
 _BY_REASON: dict[str, type[SpmError]] = {
-    **{kind.default_reason: kind for kind in reversed(_subclasses(errors.SpmError))},
+    **{kind.default_reason: kind for kind in _subclasses(errors.SpmError)[1:]},
+    **dict.fromkeys(_OF_REGISTRIES, errors.RegistryRefused),
     **dict.fromkeys(TRAPS, errors.WasteTrapFound),
 }
 
@@ -35,32 +39,54 @@ def refusal_of(status: int, content_type: str, body: bytes, *, url: str) -> SpmE
             url=url,
             status=status,
         )
-    reason = str(problem.get("type", ""))[:64]
-    kind = _BY_REASON.get(reason)
-    message, hint = str(problem.get("detail", ""))[:_MAX_TEXT], str(problem.get("hint", ""))[:_MAX_TEXT]
+    reason, message, hint = _text(problem, "type")[:64], _text(problem, "detail"), _text(problem, "hint")
+    problems = _problems(problem)
+    kind = _kind(reason)
     if kind is None or status >= 500:
         hint = hint or (_FAILED if status >= 500 else "")
         return BadResponse(f"`{url}` answered {status}: {message}", hint=hint, url=url, status=status, problem=reason)
-    if kind is PublishRefused and len(problems := _problems(problem)) == 1:
+    if kind is PublishRefused and len(problems) == 1:
         # A single problem is the refusal itself, so that programs see its reason and its exit code.
-        only = problems[0]
-        return refusal_of(status, content_type, json.dumps({**problem, **only, "problems": []}).encode(), url=url)
-    return kind(message + _listed(problem), reason=reason, hint=hint, **_context(problem))
+        reason, message = problems[0]["type"], problems[0]["detail"]
+        return _refusal(_kind(reason) or PublishRefused, message, reason, hint, problem, problems)
+    listed = "".join(f"\n  - [{one['type']}] {one['detail']}" for one in problems)
+    return _refusal(kind, message + listed, reason, hint, problem, problems)
 
 
-def _context(problem: dict[str, Any]) -> dict[str, Any]:
+def _kind(reason: str) -> type[SpmError] | None:
+    family, _, fact = reason.partition(":")
+    return _BY_REASON.get(reason) or (_FAMILIES.get(family) if fact else None)
+
+
+def _refusal(
+    kind: type[SpmError],
+    message: str,
+    reason: str,
+    hint: str,
+    problem: dict[str, Any],
+    problems: list[dict[str, str]],
+) -> SpmError:
+    refusal = kind(message, reason=reason, hint=hint)
     context = problem.get("context")
-    found = dict(context) if isinstance(context, dict) else {}
-    return found | ({"problems": _problems(problem)} if _problems(problem) else {})
+    refusal.context = {**context} if isinstance(context, dict) else {}
+    if problems:
+        refusal.context["problems"] = problems
+    return refusal
 
 
-def _listed(problem: dict[str, Any]) -> str:
-    return "".join(f"\n  - [{one.get('type')}] {one.get('detail')}" for one in _problems(problem))
-
-
-def _problems(problem: dict[str, Any]) -> list[dict[str, Any]]:
+def _problems(problem: dict[str, Any]) -> list[dict[str, str]]:
     problems = problem.get("problems")
-    return [one for one in problems[:1000] if isinstance(one, dict)] if isinstance(problems, list) else []
+    found = [one for one in problems if isinstance(one, dict)] if isinstance(problems, list) else []
+    return [{"type": _text(one, "type")[:64], "detail": _text(one, "detail")} for one in found[:_MAX_PROBLEMS]]
+
+
+def _text(value: dict[str, Any], member: str) -> str:
+    """Return a member that is text, bounded, without what could move a terminal's cursor."""
+    text = value.get(member)
+    shown = text[:_MAX_TEXT] if isinstance(text, str) else ""
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in shown
+    )
 
 
 def _problem(content_type: str, body: bytes) -> dict[str, Any] | None:
@@ -68,6 +94,6 @@ def _problem(content_type: str, body: bytes) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -2,14 +2,16 @@
 
 import argparse
 import difflib
+import errno
 import importlib
 import json
 import os
 import signal
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from manifests.errors import SpmError, UsageError
+from manifests.errors import LimitReached, SpmError, UsageError
+from spm_client import __version__
 from spm_client.cli.session import Session
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -17,6 +19,9 @@ INTERRUPTED = 128 + signal.SIGINT
 
 class _Parser(argparse.ArgumentParser):
     """argparse, with its complaints as refusals of spm."""
+
+    def __init__(self, *, allow_abbrev: bool = False, **options: Any) -> None:
+        super().__init__(allow_abbrev=allow_abbrev, **options)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=f"`{self.prog} --help` shows how it is used")
@@ -28,21 +33,34 @@ def run(arguments: list[str], commands: dict[str, str]) -> int:
     try:
         options = _parse(arguments, commands)
         session.root_named, session.is_json = options.root, options.json
-        return int(options.call(options, session) or 0)
+        code = int(options.call(options, session) or 0)
+        # A reader that is gone is found out here, not when Python ends.
+        sys.stdout.flush()
+        return code
     except SpmError as refusal:
         return report(refusal, session)
     except KeyboardInterrupt:
-        print("interrupted; nothing was changed", file=sys.stderr)
+        print("interrupted; what is installed is whole, and `spm list` shows it", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        return report(_of_system(error), session)
+
+
+def _of_system(error: OSError) -> SpmError:
+    """Return the refusal for what the operating system says of the user's own files; the store has its own words."""
+    message = f"`{error.filename}` cannot be used: {error.strerror}" if error.filename is not None else str(error)
+    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO}:
+        return LimitReached(message, reason="limit:io")
+    return UsageError(message)
 
 
 def report(refusal: SpmError, session: Session) -> int:
     """Print a refusal: JSON to stdout where it was asked for, words to stderr always."""
     if session.is_json:
-        print(json.dumps(session.partial | refusal.to_dict(), ensure_ascii=False))
+        print(json.dumps(session.partial | refusal.to_dict()))
     print(f"error[{refusal.reason}]: {refusal.message}", file=sys.stderr)
     if refusal.hint:
         print(f"  hint: {refusal.hint}", file=sys.stderr)
@@ -82,7 +100,9 @@ def _parser(chosen: str | None, commands: dict[str, str]) -> argparse.ArgumentPa
         "22 revoked, 23 freshness, 24 history, 25 content, 26 configuration, 30 refused by the registry, "
         "31 registry unreachable, 40 to 43 runtime.",
     )
-    parser.add_argument("--version", "-V", action="store_true", help="show the version and exit")
+    parser.add_argument(
+        "--version", "-V", action="version", version=f"spm {__version__}", help="show the version and exit"
+    )
     _add_common(parser, default=None)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, summary in commands.items():

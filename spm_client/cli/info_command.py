@@ -47,6 +47,9 @@ def _fit(release: ReleaseEntry, target: object) -> str:
 
 
 def _show(shard: Shard, fits: dict[str, str], installed: str) -> None:
+    if not shard.releases:
+        print(f"{shard.name} has no release in {shard.registry}")
+        return
     newest = shard.releases[-1]
     print(f"{shard.name} ({newest.type.value}): {newest.summary}")
     print(f"registry: {shard.registry}   installed: {installed}\n")

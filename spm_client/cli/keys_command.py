@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _action(actions, "list", "show the keys in the folder", _list)
     show = _action(actions, "show", "show one public key, and the lines of loader.conf that trust it", _show)
     show.add_argument("name", metavar="NAME", help="a key in the folder")
-    show.add_argument("--names", metavar="PATTERN", nargs="+", default=["*"], help="plugins that an ext key may sign")
+    show.add_argument("--names", metavar="PATTERN", nargs="+", help="plugins that an ext key may sign (default: all)")
 
 
 def _action(actions: Any, name: str, summary: str, call: Callable[..., None]) -> argparse.ArgumentParser:
@@ -64,7 +64,8 @@ def _list(options: argparse.Namespace, session: Session) -> None:
 
 def _show(options: argparse.Namespace, session: Session) -> None:
     public = load_public(keys_folder(options.keys, session.environment) / f"{options.name}.pub")
-    block = loader_block(public, tuple(options.names))
+    names = options.names or (["*"] if public.role is KeyRole.EXT else [])
+    block = loader_block(public, tuple(names))
     session.emit({**_as_dict(public), "loader_conf": block})
     if not session.is_json:
         print(public.public_key_pem.decode())

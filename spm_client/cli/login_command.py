@@ -9,7 +9,7 @@ from spm_client.adapters.config import Credentials
 from spm_client.adapters.http import RegistryClient
 from spm_client.cli.session import Session
 
-MAX_TOKEN = 256
+MAX_TOKEN = 512
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,10 +31,14 @@ def run(_options: argparse.Namespace, session: Session) -> int:
 
 
 def _token(url: str) -> str:
-    if sys.stdin.isatty():
-        token = getpass.getpass(f"Token for {url}: ").strip()
-    else:
-        token = sys.stdin.readline(MAX_TOKEN).strip()
+    token = (_asked(url) if sys.stdin.isatty() else sys.stdin.readline(MAX_TOKEN + 1)).strip()
     if not token:
         raise UsageError("no token was given", hint="`spm-registry token new` makes one")
     return token
+
+
+def _asked(url: str) -> str:
+    try:
+        return getpass.getpass(f"Token for {url}: ")
+    except EOFError:
+        return ""

@@ -3,6 +3,7 @@
 What a command needs is imported when the command runs: `spm --version` must cost no more than starting Python.
 """
 
+import io
 import sys
 
 COMMANDS = {
@@ -32,6 +33,9 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     from spm_client.cli.command import run
 
+    # A name or a path that the terminal cannot show must not end a command half way.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     return run(arguments, COMMANDS)
 
 

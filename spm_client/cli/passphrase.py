@@ -7,7 +7,8 @@ import sys
 
 from manifests.errors import UsageError
 
-MAX_PASSPHRASE = 1024
+MAX_PASSPHRASE = 1023
+"""The most that OpenSSL takes."""
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -22,16 +23,36 @@ def read(descriptor: int | None, prompt: str, *, is_new: bool = False) -> bytes:
     Raises: UsageError when there is neither a terminal nor a descriptor, or two tries differ.
     """
     if descriptor is not None:
-        try:
-            given = os.read(descriptor, MAX_PASSPHRASE).strip(b"\r\n")
-        except OSError as error:
-            raise UsageError(f"file descriptor {descriptor} cannot be read: {os.strerror(error.errno or 0)}") from error
+        given = _first_line(descriptor)
     elif sys.stdin.isatty():
-        given = getpass.getpass(prompt).encode()
-        if is_new and getpass.getpass("Again: ").encode() != given:
+        given = _asked(prompt)
+        if is_new and _asked("Again: ") != given:
             raise UsageError("the two passphrases differ; no key was made")
     else:
         raise UsageError("a passphrase is needed and there is no terminal to ask on", hint="use `--passphrase-fd N`")
     if not given:
         raise UsageError("the passphrase is empty")
+    if len(given) > MAX_PASSPHRASE:
+        raise UsageError(f"the passphrase has more than the {MAX_PASSPHRASE} bytes allowed")
     return given
+
+
+def _first_line(descriptor: int) -> bytes:
+    """Return what stands before the first line end; a pipe may bring it in pieces."""
+    data = b""
+    try:
+        while b"\n" not in data and len(data) <= MAX_PASSPHRASE + 1:
+            if not (piece := os.read(descriptor, MAX_PASSPHRASE)):
+                break
+            data += piece
+    except (OSError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no descriptor"
+        raise UsageError(f"file descriptor {descriptor} cannot be read: {why}") from error
+    return data.partition(b"\n")[0].removesuffix(b"\r")
+
+
+def _asked(prompt: str) -> bytes:
+    try:
+        return getpass.getpass(prompt).encode()
+    except EOFError as error:
+        raise UsageError("no passphrase was given") from error

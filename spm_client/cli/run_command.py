@@ -9,6 +9,8 @@ from typing import Any
 from manifests.names import fold, parse_name
 from spm_client.cli.session import Session
 
+MAX_SECONDS = 604_800
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="an installed plugin")
@@ -23,8 +25,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", "-o", metavar="FILE", help="write the result to FILE: .json, .pt or .npy")
     parser.add_argument("--device", metavar="DEVICE", help="run on this device of its affinity, or not at all")
     parser.add_argument(
-        "--timeout", metavar="SECONDS", type=float, default=600.0, help="end the call after this time (default: 600)"
+        "--timeout", metavar="SECONDS", type=_seconds, default=600.0, help="end the call after this time (default: 600)"
     )
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < MAX_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time from 0 to {MAX_SECONDS} s")
+    return seconds
 
 
 def run(options: argparse.Namespace, session: Session) -> int:

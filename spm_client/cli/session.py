@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from spm_client.store.layout import Layout
 
 MAX_TARGET_BYTES = 1 << 20
+_LAST_SECOND = 253_402_300_799
 
 
 class Session:
@@ -81,7 +83,7 @@ class Session:
     def emit(self, document: dict[str, Any]) -> None:
         """Print the JSON document, where it was asked for."""
         if self.is_json:
-            print(json.dumps(document, ensure_ascii=False))
+            print(json.dumps(document))
 
     @property
     def wants_progress(self) -> bool:
@@ -108,6 +110,13 @@ def read_target(path: Path) -> "Target":
 
 def timestamp(environment: dict[str, str]) -> str:
     """Return now in RFC 3339 UTC; `SOURCE_DATE_EPOCH` stands in for it where builds must be repeatable."""
+    from manifests.errors import UsageError
+
     epoch = environment.get("SOURCE_DATE_EPOCH", "")
-    now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
+    if epoch and not (re.fullmatch(r"[0-9]{1,12}", epoch) and int(epoch) <= _LAST_SECOND):
+        raise UsageError(
+            f"`SOURCE_DATE_EPOCH` is {epoch[:40]!r}, not the seconds since 1970 of a year before 10000",
+            hint="unset it, or set it as in `SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)`",
+        )
+    now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")

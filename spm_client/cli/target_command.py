@@ -12,7 +12,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, session: Session) -> int:
-    document = json.dumps(session.target(None).to_dict(), indent=2, ensure_ascii=False)
+    document = json.dumps(session.target(None).to_dict(), indent=2)
     if options.output:
         with open(options.output, "w", encoding="utf-8") as file:
             file.write(document + "\n")

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,8 @@ def holds(layout: Layout, entry: FileEntry) -> bool:
     """Tell whether the store has these very bytes. A damaged blob counts as absent, so it is fetched anew."""
     path = layout.blob(entry.sha256)
     try:
-        if path.stat().st_size != entry.size:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size != entry.size:
             return False
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256
@@ -79,10 +81,10 @@ def adopt(layout: Layout, sha256: str, source: Path) -> None:
 
 def lay_out(files: tuple[FileEntry, ...], blob_of: dict[str, Path], tree: Path) -> None:
     """Build a plugin's tree: data files are hard links to their blobs, executables are copies with their own mode."""
-    tree.mkdir(parents=True)
+    make_folder(tree)
     for entry in files:
         path = tree / entry.path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         source = blob_of[entry.sha256]
         if entry.mode == "x" or not _link(source, path):
             shutil.copyfile(source, path)

@@ -5,13 +5,22 @@ finds the number taken, or a number above `current` that a killed command has le
 """
 
 import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from manifests.errors import LimitReached
+from manifests.errors import FileSetMismatch, LimitReached
 from manifests.lockfile import Generation
 from runtime.generation import current_generation
 from spm_client.store.layout import Layout, make_folder, sync_folder, write_file, write_scratch
+
+_FILE = re.compile(r"[0-9]{6}\.json")
+_CURRENT = re.compile(rb"[0-9]{6}\n?")
+_MAX_CURRENT = 32
 
 
 class NumberTaken(Exception):
@@ -24,45 +33,80 @@ def read_current(layout: Layout, registry: str) -> Generation:
     return generation if generation.number else replace(generation, registry=registry)
 
 
-def commit(layout: Layout, generation: Generation, *, scratch: Path) -> None:
-    """Make this generation the current one.
+def commit(layout: Layout, generation: Generation, *, scratch: Path, taken: Callable[[], None] = lambda: None) -> None:
+    """Make this generation the current one, and call `taken` as soon as its number is this command's for good.
 
+    Both files are written before, so that what can fail, as on a full disk, fails while nothing has changed; and from
+    there on Ctrl-C is too late.
     Raises: NumberTaken when another command has committed the same number.
     """
     if generation.number > 999_999:
         raise LimitReached("the store has used all 999999 generation numbers", reason="limit:generations")
-    make_folder(layout.generations)
-    _create(layout.generation(generation.number), write_scratch(generation.to_bytes(), scratch=scratch))
-    point_at_newest(layout, scratch=scratch)
+    written = write_scratch(generation.to_bytes(), scratch=scratch)
+    pointer = write_scratch(f"{generation.number:06d}\n".encode(), scratch=scratch)
+    with _undisturbed():
+        _create(layout, generation.number, written)
+        taken()
+        os.replace(pointer, layout.current)
+        sync_folder(layout.root)
+        point_at_newest(layout, scratch=scratch)
 
 
 def point_at_newest(layout: Layout, *, scratch: Path) -> None:
     """Let `current` name the newest committed generation, also when another command commits meanwhile."""
     named = _named(layout)
-    while (newest := _newest(layout)) != named:
+    if newest_number(layout) < (named or 0) or (named is None and newest_number(layout) == 0):
+        raise FileSetMismatch(
+            f"`{layout.current}` names a generation that is not in `{layout.generations}`: the store lost what it had",
+            hint="restore the folder from a backup, or remove `current` to begin from the newest that is there",
+            path=str(layout.generations),
+        )
+    while (newest := newest_number(layout)) != named:
         write_file(layout.current, f"{newest:06d}\n".encode(), scratch=scratch)
         named = newest
 
 
-def _create(path: Path, written: Path) -> None:
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore SIGINT meanwhile, where it could be raised: in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _create(layout: Layout, number: int, written: Path) -> None:
     """Create the file with its whole content at once, or find it taken."""
     try:
-        os.link(written, path)
+        make_folder(layout.generations)
+        os.link(written, layout.generation(number))
     except FileExistsError as error:
-        raise NumberTaken(path.name) from error
-    sync_folder(path.parent)
+        raise NumberTaken(number) from error
+    except OSError:
+        with suppress(OSError):  # it holds earlier generations
+            layout.generations.rmdir()
+        raise
+    sync_folder(layout.generations)
 
 
-def _newest(layout: Layout) -> int:
+def newest_number(layout: Layout) -> int:
+    """Return the number of the newest committed generation; 0 where there is none."""
     try:
         names = os.listdir(layout.generations)
     except FileNotFoundError:
         return 0
-    return max((int(name[:6]) for name in names if len(name) == 11 and name[:6].isdecimal()), default=0)
+    return max((int(name[:6]) for name in names if _FILE.fullmatch(name)), default=0)
 
 
-def _named(layout: Layout) -> int:
+def _named(layout: Layout) -> int | None:
+    """Return the number that `current` names: 0 where it is absent, None where it is damaged."""
     try:
-        return int(layout.current.read_text(encoding="ascii"))
+        with layout.current.open("rb") as file:
+            text = file.read(_MAX_CURRENT)
     except FileNotFoundError:
         return 0
+    return int(text) if _CURRENT.fullmatch(text) else None

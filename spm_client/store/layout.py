@@ -47,9 +47,9 @@ class Layout:
 
 
 def make_folder(path: Path, *, mode: int = 0o755) -> None:
-    """Create a folder of the store and its parents, `mode` applying to the last."""
+    """Create a folder of the store and its parents, which no umask opens to others."""
     if not path.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         path.mkdir(mode=mode, exist_ok=True)
 
 
@@ -109,5 +109,5 @@ def _refusal(error: OSError, root: Path) -> SpmError:
             path=str(place),
         )
     return LimitReached(
-        f"the store `{root}` failed: {os.strerror(error.errno or 0)} at `{place}`", reason="limit:io", path=str(place)
+        f"the store `{root}` failed: {error.strerror or error} at `{place}`", reason="limit:io", path=str(place)
     )

@@ -1,38 +1,58 @@
 """A command's own scratch folder in the store, gone when the command is, whatever ends it. Commits nothing."""
 
+import errno
 import os
+import re
 import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from spm_client.store.layout import Layout
+from spm_client.store.layout import Layout, make_folder
+
+_ROUNDS = 64
 
 
 @contextmanager
 def staging(layout: Layout) -> Iterator[Path]:
     """Give a fresh folder on the store's own disk; remove it at the end, and what killed commands have left."""
-    sweep(layout)
-    layout.tmp.mkdir(parents=True, exist_ok=True)
-    folder = layout.tmp / f"{_owner()}.{os.urandom(4).hex()}"
-    folder.mkdir(mode=0o700)
+    folder = _own_folder(layout)
     try:
+        sweep(layout, folder)
         yield folder
     finally:
         remove_tree(folder)
-        with suppress(OSError):  # another command may be at work in it
-            layout.tmp.rmdir()
+        _leave(layout)
 
 
-def sweep(layout: Layout) -> None:
-    """Remove the scratch folders of commands that are no more."""
-    if not layout.tmp.is_dir():
-        return
+def sweep(layout: Layout, scratch: Path) -> None:
+    """Remove the scratch folders of commands that are no more; `scratch` is this command's own."""
     for folder in layout.tmp.iterdir():
-        host, _, owner = folder.name.partition(".")
-        if host == _host() and not _is_alive(owner):
-            remove_tree(folder)
+        if folder.is_dir() and not folder.is_symlink() and _is_left(folder.name):
+            claimed = scratch / folder.name
+            with suppress(FileNotFoundError):  # another command has claimed it first
+                folder.rename(claimed)
+                remove_tree(claimed)
+
+
+def _own_folder(layout: Layout) -> Path:
+    folder = layout.tmp / f"{_place()}.{os.getpid()}-{_started(os.getpid())}.{os.urandom(4).hex()}"
+    try:
+        for _ in range(_ROUNDS):
+            with suppress(FileNotFoundError, FileExistsError):  # another command has just removed the empty `tmp`
+                make_folder(layout.tmp)
+                folder.mkdir(mode=0o700)
+                return folder
+    except BaseException:
+        _leave(layout)
+        raise
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+
+
+def _leave(layout: Layout) -> None:
+    with suppress(OSError):  # another command may be at work in it
+        layout.tmp.rmdir()
 
 
 def is_shared(layout: Layout, scratch: Path) -> bool:
@@ -50,18 +70,19 @@ def remove_tree(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def _host() -> str:
-    return socket.gethostname().replace(".", "-")
+def _place() -> str:
+    """Name where process ids mean what they mean here: this host, and in it this pid namespace of a container."""
+    host = socket.gethostname().replace(".", "-")
+    try:
+        return f"{host}-{os.stat('/proc/self/ns/pid').st_ino}"
+    except FileNotFoundError:
+        return host
 
 
-def _owner() -> str:
-    """Name this process for good: a process id alone is used again after some time."""
-    return f"{_host()}.{os.getpid()}-{_started(os.getpid())}"
-
-
-def _is_alive(owner: str) -> bool:
-    pid, _, started = owner.partition(".")[0].partition("-")
-    return pid.isdecimal() and _started(int(pid)) == started
+def _is_left(name: str) -> bool:
+    """Tell whether a scratch folder's process is no more. A process id alone is used again after some time."""
+    owner = re.fullmatch(rf"{re.escape(_place())}\.([0-9]{{1,10}})-([0-9]{{1,20}})\.[0-9a-f]{{8}}", name)
+    return owner is not None and _started(int(owner[1])) != owner[2]
 
 
 def _started(pid: int) -> str:

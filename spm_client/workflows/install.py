@@ -267,7 +267,7 @@ class _Attempt:
                 placement.put(verified, blob_of)
             placement.settle()
             if not is_same:
-                commit(self._layout, generation, scratch=self._scratch)
+                commit(self._layout, generation, scratch=self._scratch, taken=placement.keep)
             placement.keep()
 
 

@@ -21,6 +21,7 @@ from manifests.manifest import MAX_FILES, Manifest
 from manifests.parts import FileEntry
 from manifests.paths import check_path
 from manifests.target import Target
+from spm_client.workflows.packed import is_signature_name
 
 BUILD_SECONDS = 1800
 _LEFT_OUT = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
@@ -42,6 +43,7 @@ def pack(source: Path, out: Path, *, registry: str, publisher: str, created: str
     PluginFailed when build.py fails; TypeMismatch listing every problem of manifest.yaml.
     """
     author = _author_bytes(source)
+    _require_plain(source / "plugin")
     with tempfile.TemporaryDirectory(prefix="spm-pack-") as scratch:
         tree = Path(scratch) / "tree"
         shutil.copytree(source / "plugin", tree, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT_OUT))
@@ -72,11 +74,13 @@ def _build(source: Path, tree: Path) -> None:
         return
     command = [sys.executable, str(script.absolute()), str(tree)]
     try:
-        done = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+        done = subprocess.run(
+            command, cwd=source, stdin=subprocess.DEVNULL, capture_output=True, timeout=BUILD_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired as error:
         raise PluginFailed(f"`{script}` did not end within {BUILD_SECONDS} s", reason="build-failed") from error
     if done.returncode:
-        said = (done.stderr or done.stdout).strip()[-4000:]
+        said = (done.stderr or done.stdout).decode(errors="replace").strip()[-4000:]
         raise PluginFailed(f"`{script}` failed with status {done.returncode}:\n{said}", reason="build-failed")
 
 
@@ -93,6 +97,13 @@ def _entries(tree: Path) -> Iterator[FileEntry]:
             sha256=digest,
             mode="x" if status.st_mode & stat.S_IXUSR else "r",
         )
+
+
+def _require_plain(tree: Path) -> None:
+    """Refuse before anything is copied: reading a pipe or a device may never end."""
+    for path in _plain_files(tree):
+        if not os.access(path, os.R_OK):
+            raise UsageError(f"`{path}` cannot be read")
 
 
 def _plain_files(tree: Path) -> Iterator[Path]:
@@ -130,6 +141,8 @@ def _write(manifest: Manifest, tree: Path, out: Path) -> Packed:
 
 def _as_packed_before(folder: Path) -> Path:
     """Return the folder if it is one that pack made and may replace."""
-    if not (folder / "manifest.json").is_file() or not (folder / "blobs").is_dir():
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() and not folder.is_symlink() else set()
+    foreign = {name for name in names if name not in {"manifest.json", "blobs"} and not is_signature_name(name)}
+    if foreign or not {"manifest.json", "blobs"} <= names:
         raise UsageError(f"`{folder}` exists and was not made by `spm pack`; choose another `--out`")
     return folder

@@ -33,12 +33,11 @@ class PackedFolder:
             raise UsageError(
                 f"`{folder}` is not a packed plugin: it has no `manifest.json`", hint="make one with `spm pack DIR`"
             )
-        with path.open("rb") as file:
-            data = file.read(MAX_MANIFEST_BYTES + 1)
+        data = _read(path, MAX_MANIFEST_BYTES + 1)
         signatures = {
-            found.name: found.read_bytes()[:_MAX_SIGNATURE]
+            found.name: _read(found, _MAX_SIGNATURE)
             for found in sorted(folder.iterdir())
-            if _SIGNATURE.fullmatch(found.name)
+            if is_signature_name(found.name)
         }
         return cls(folder, data, Manifest.from_bytes(data), signatures)
 
@@ -55,3 +54,12 @@ class PackedFolder:
                 f"`{self.folder}` is not signed",
                 hint=f"sign it: `spm sign {self.folder} --key NAME`",
             )
+
+
+def is_signature_name(name: str) -> bool:
+    return _SIGNATURE.fullmatch(name) is not None
+
+
+def _read(path: Path, max_bytes: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(max_bytes)

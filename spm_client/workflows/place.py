@@ -1,30 +1,48 @@
 """Putting verified plugins in their place, all or none: an undo for each step until the commit. Decides nothing."""
 
 import ctypes
+import errno
 import os
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 from keys.verified import VerifiedManifest, verify_tree
 from manifests.errors import SpmError
 from manifests.lockfile import InstalledEntry
+from runtime.generation import current_generation, read_bounded
 from spm_client.store.blobs import adopt, lay_out
+from spm_client.store.generations import newest_number
 from spm_client.store.layout import Layout, make_folder
 from spm_client.store.staging import is_shared, remove_tree
+
+_ROUNDS = 64
 
 
 def is_sound(layout: Layout, verified: VerifiedManifest) -> bool:
     """Tell whether the store holds this release whole. A damaged tree counts as absent, so it is laid out anew."""
     manifest = verified.manifest
     tree = layout.tree(manifest.name, manifest.release)
-    if not tree.is_dir() or not (layout.manifest(verified.sha256) / "manifest.json").is_file():
+    if not _has_manifest(layout.manifest(verified.sha256), verified):
         return False
     try:
         verify_tree(verified, tree)
     except SpmError:
         return False
     return True
+
+
+def _has_manifest(folder: Path, verified: VerifiedManifest) -> bool:
+    files = _manifest_files(verified)
+    try:
+        return set(os.listdir(folder)) == set(files) and all(
+            read_bounded(folder / name, len(data)) == data for name, data in files.items()
+        )
+    except (FileNotFoundError, NotADirectoryError, SpmError):
+        return False
+
+
+def _manifest_files(verified: VerifiedManifest) -> dict[str, bytes]:
+    return {"manifest.json": verified.data, **verified.signatures}
 
 
 class Placement:
@@ -36,6 +54,7 @@ class Placement:
     def __init__(self, layout: Layout, scratch: Path) -> None:
         self._layout = layout
         self._scratch = scratch
+        self._number = newest_number(layout)
         self._undo = ExitStack()
 
     def __enter__(self) -> "Placement":
@@ -43,7 +62,7 @@ class Placement:
 
     def __exit__(self, *_: object) -> None:
         # Another command may by now rely on what was put here; sound trees that nothing names are freed later.
-        if is_shared(self._layout, self._scratch):
+        if _may_be_needed(self._layout, self._scratch, self._number):
             self.keep()
         self._undo.close()
 
@@ -51,7 +70,9 @@ class Placement:
         self._undo.pop_all()
 
     def put(self, verified: VerifiedManifest, blob_of: dict[str, Path]) -> None:
-        """Lay one release out in scratch, check it there, and move it in."""
+        """Lay one release out in scratch, check it there, and move it in, unless another command just has."""
+        if is_sound(self._layout, verified):
+            return
         manifest = verified.manifest
         staged = self._scratch / f"{manifest.name}-{verified.sha256}"
         lay_out(manifest.files, blob_of, staged)
@@ -84,19 +105,33 @@ class Placement:
     def _manifest_folder(self, verified: VerifiedManifest) -> Path:
         folder = self._scratch / f"manifest-{verified.sha256}"
         folder.mkdir()
-        for name, data in {"manifest.json": verified.data, **verified.signatures}.items():
+        for name, data in _manifest_files(verified).items():
             (folder / name).write_bytes(data)
         return folder
 
     def _move(self, source: Path, place: Path) -> None:
         """Rename a folder into place; what lies there, damaged, is put aside and comes back on undo."""
         self._make_parents(place)
-        if os.path.lexists(place):
-            aside = self._scratch / f"aside-{source.name}"
+        for _ in range(_ROUNDS):
+            self._put_aside(place)
+            try:
+                os.rename(source, place)
+            except OSError as error:
+                # Another command has just put its own there.
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+                continue
+            self._undo.callback(_take_away, [place], self._layout, self._scratch, self._number)
+            return
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
+
+    def _put_aside(self, place: Path) -> None:
+        aside = self._scratch / f"aside-{os.urandom(8).hex()}"
+        try:
             os.rename(place, aside)
-            self._undo.callback(os.rename, aside, place)
-        os.rename(source, place)
-        self._undo.callback(_discard(place))
+        except FileNotFoundError:
+            return
+        self._undo.callback(_put_back, aside, place)
 
     def _make_parents(self, place: Path) -> None:
         missing = []
@@ -104,26 +139,50 @@ class Placement:
             if folder.is_dir() or folder == self._layout.root:
                 break
             missing.append(folder)
-        make_folder(place.parent)
         for folder in reversed(missing):
             self._undo.callback(_remove_if_empty, folder)
+        make_folder(place.parent)
 
 
 def remove_trees(gone: tuple[InstalledEntry, ...], layout: Layout, scratch: Path) -> None:
     """Remove releases that no generation names; their paths are made of checked names, never of a plugin's own data."""
+    standing = current_generation(layout.root)
     if is_shared(layout, scratch):
         return
-    for entry in gone:
-        for folder in (layout.tree(entry.name, entry.release), layout.manifest(entry.manifest_sha256)):
-            if folder.is_dir():
-                aside = scratch / f"{entry.manifest_sha256}-{folder.parent.name}"
-                folder.rename(aside)
-                remove_tree(aside)
-        _remove_if_empty(layout.tree(entry.name, entry.release).parent)
+    unnamed = [
+        entry for entry in gone if entry.manifest_sha256 not in {one.manifest_sha256 for one in standing.plugins}
+    ]
+    places = [(layout.tree(entry.name, entry.release), layout.manifest(entry.manifest_sha256)) for entry in unnamed]
+    _take_away([place for pair in places for place in pair], layout, scratch, standing.number)
+    for tree, _ in places:
+        _remove_if_empty(tree.parent)
 
 
-def _discard(place: Path) -> Callable[[], None]:
-    return lambda: remove_tree(place)
+def _take_away(places: list[Path], layout: Layout, scratch: Path, number: int) -> None:
+    """Remove folders, or leave them where another command may have seen them.
+
+    A command shows itself by its scratch folder before it looks at anything, and what it did by a generation newer
+    than `number`. So where neither is there after the renames, nobody has seen what is gone.
+    """
+    moved = [(place, scratch / f"gone-{os.urandom(8).hex()}") for place in places if place.is_dir()]
+    for place, aside in moved:
+        place.rename(aside)
+    is_needed = _may_be_needed(layout, scratch, number)
+    for place, aside in moved:
+        if is_needed:
+            _put_back(aside, place)
+        remove_tree(aside)
+
+
+def _may_be_needed(layout: Layout, scratch: Path, number: int) -> bool:
+    """Tell whether another command is at work, or was and has committed since generation `number`."""
+    # In this order: a command that ends between the two looks has committed before the second.
+    return is_shared(layout, scratch) or newest_number(layout) != number
+
+
+def _put_back(aside: Path, place: Path) -> None:
+    if not os.path.lexists(place):
+        aside.rename(place)
 
 
 def _remove_if_empty(folder: Path) -> None:

@@ -1,9 +1,11 @@
 """Publish: all variants of one release to the registry, resumed where an earlier try stopped. Signs nothing."""
 
 import base64
+import os
 from dataclasses import dataclass
 
-from manifests.errors import BadResponse, UsageError
+from manifests.errors import BadResponse, SizeMismatch, UsageError
+from manifests.parts import FileEntry
 from spm_client.adapters.http import RegistryClient
 from spm_client.progress import Progress
 from spm_client.workflows.packed import PackedFolder
@@ -64,5 +66,19 @@ def _send_blobs(
         folder, entry = entries[digest]
         offset = client.upload_offset(f"{path}/{digest}")
         with folder.blob(digest).open("rb") as file:
+            _require_size(os.fstat(file.fileno()).st_size, entry, folder)
             client.upload(f"{path}/{digest}", file, offset=offset, size=entry.size)
         advance(entry.size)
+
+
+def _require_size(found: int, entry: FileEntry, folder: PackedFolder) -> None:
+    """Refuse before sending: a registry would wait for bytes that are not there."""
+    if found != entry.size:
+        raise SizeMismatch(
+            f"`{folder.blob(entry.sha256)}` has {found} bytes, but the manifest says {entry.size}: "
+            "it was changed after packing",
+            hint="pack and sign it again",
+            path=entry.path,
+            found=found,
+            expected=entry.size,
+        )

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keys import core_signature, ext_signature
-from keys.key_files import KeyRole, PublicKeyFile
+from keys.key_files import KeyRole, PublicKeyFile, keyid_of
 from keys.verified import JWS_FILE, SIGNATURE_FILE_PREFIX
-from manifests.errors import KeyNamespaceMismatch, KeyRoleMismatch
+from manifests.errors import KeyNamespaceMismatch, KeyRoleMismatch, KeyUnknown
 from spm_client.workflows.packed import PackedFolder
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def sign(packed: PackedFolder, public: PublicKeyFile, private: "EllipticCurvePri
     """Write the signature that the manifest's class calls for and return its path.
 
     Raises: KeyRoleMismatch when the key is for the other class; KeyNamespaceMismatch when an ext manifest names
-    another publisher than the key's.
+    another publisher than the key's; KeyUnknown when the two halves of the key do not belong together.
     """
     manifest = packed.manifest
     if public.role.value != manifest.type.value:
@@ -31,6 +31,14 @@ def sign(packed: PackedFolder, public: PublicKeyFile, private: "EllipticCurvePri
             f"`{manifest.name}` was packed for the publisher `{manifest.publisher}`, and the key `{public.name}` is "
             f"`{public.publisher}`'s",
             hint=f"pack it again: `spm pack DIR --publisher {public.publisher}`",
+        )
+    if (found := keyid_of(private.public_key())) != public.keyid:
+        raise KeyUnknown(
+            f"`{public.name}.key` is not the private half of `{public.name}.pub`: its key id is {found}, "
+            f"not {public.keyid}",
+            hint="put back the two files that `spm keys new` wrote together",
+            found=found,
+            expected=public.keyid,
         )
     if public.role is KeyRole.CORE:
         path = packed.folder / f"{SIGNATURE_FILE_PREFIX}{public.keyid}"

@@ -38,24 +38,20 @@ def plan(base: Generation, names: tuple[PluginName, ...]) -> tuple[InstalledEntr
     """Return what goes: the named plugins, and those that nothing asked for and nothing kept requires. Pure."""
     for name in names:
         _require_removable(base, name, names)
-    gone = set(names)
-    while orphans := {
-        entry.name
-        for entry in base.plugins
-        if entry.name not in gone and not entry.requested and set(base.dependants(entry.name)) <= gone
-    }:
-        gone |= orphans
-    return tuple(entry for entry in base.plugins if entry.name in gone)
+    wanted = [entry.name for entry in base.plugins if entry.requested and entry.name not in names]
+    kept = {entry.name for name in wanted for entry in base.closure(name)}
+    return tuple(entry for entry in base.plugins if entry.name not in kept)
 
 
 def _require_removable(base: Generation, name: PluginName, names: tuple[PluginName, ...]) -> None:
     if base.find(name) is None:
         raise NotFound(f"`{name}` is not installed", hint="`spm list` shows what is", name=name)
-    if dependants := [other for other in base.dependants(name) if other not in names]:
+    if dependants := [other for other in base.dependants(name) if other not in (*names, name)]:
         listed = ", ".join(f"`{other}`" for other in dependants)
+        above = [entry.name for entry in base.plugins if any(one.name in names for one in base.closure(entry.name))]
         raise Unsatisfiable(
-            f"`{name}` cannot be removed: {listed} requires it",
-            hint=f"remove both: `spm uninstall {' '.join(dependants)} {name}`",
+            f"`{name}` cannot be removed: {listed} require{'s' * (len(dependants) == 1)} it",
+            hint=f"remove {'both' if len(above) == 2 else 'all'}: `spm uninstall {' '.join(above)}`",
             name=name,
             required_by=list(dependants),
         )

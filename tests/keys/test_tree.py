@@ -37,7 +37,7 @@ def refused(tree: Path) -> tuple[int, str, str]:
     assert os.listdir("/proc/self/fd") == before
     prefix = f"audio-encoder 1.2.0 in {tree}: "
     assert caught.value.message.startswith(prefix)
-    assert caught.value.hint == "do not run what is there; `spm install audio-encoder==2.0.5` lays it out anew"
+    assert caught.value.hint == "do not run what is there; `spm install audio-encoder==1.2.0` lays it out anew"
     return caught.value.exit_code, caught.value.reason, caught.value.message.removeprefix(prefix)
 
 

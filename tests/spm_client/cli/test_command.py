@@ -1,0 +1,242 @@
+"""The command line: what is parsed, what is refused, and where words and JSON go."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spm_client import __version__
+from spm_client.cli.main import COMMANDS
+from tests.spm_client.cli.conftest import Spm
+
+HELP = "`spm --help` shows how it is used"
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["-V"], ["--version", "list"], ["--json", "--version"]])
+def test_the_version_is_one_line(spm: Spm, arguments: list[str]) -> None:
+    told = spm(*arguments)
+
+    assert (told.code, told.out, told.err) == (0, f"spm {__version__}\n", "")
+
+
+def test_spm_alone_asks_for_a_command(spm: Spm) -> None:
+    told = spm()
+
+    assert (told.code, told.out) == (2, "")
+    assert told.err == f"error[usage]: the following arguments are required: COMMAND\n  hint: {HELP}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word", "hint"),
+    [
+        (["instal", "x"], "instal", "did you mean `spm install`?"),
+        (["unistall"], "unistall", "did you mean `spm uninstall`?"),
+        (["remove", "x"], "remove", "`spm --help` lists the commands"),
+        ([""], "", "`spm --help` lists the commands"),
+        (["--root", "/nowhere", "lst"], "lst", "did you mean `spm list`?"),
+        (["--root=/nowhere", "lst"], "lst", "did you mean `spm list`?"),
+        (["--json", "lst"], "lst", "did you mean `spm list`?"),
+    ],
+)
+def test_an_unknown_command_is_refused_with_a_near_one(spm: Spm, arguments: list[str], word: str, hint: str) -> None:
+    told = spm(*arguments)
+
+    assert told.code == 2
+    assert told.err == f"error[usage]: `{word}` is not a command of spm\n  hint: {hint}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "program"),
+    [
+        (["install"], "the following arguments are required: SPEC", "spm install"),
+        (["uninstall"], "the following arguments are required: NAME", "spm uninstall"),
+        (["info"], "the following arguments are required: NAME", "spm info"),
+        (["pack"], "the following arguments are required: DIR", "spm pack"),
+        (["sign"], "the following arguments are required: PACKED, --key", "spm sign"),
+        (["sign", "x"], "the following arguments are required: --key", "spm sign"),
+        (["publish"], "the following arguments are required: PACKED", "spm publish"),
+        (["yank"], "the following arguments are required: NAME==VERSION", "spm yank"),
+        (["run", "x"], "the following arguments are required: --input/-i", "spm run"),
+        (["keys"], "the following arguments are required: ACTION", "spm keys"),
+        (["keys", "new"], "the following arguments are required: --role", "spm keys new"),
+        (
+            ["keys", "new", "--role", "x"],
+            "argument --role: invalid choice: 'x' (choose from 'core', 'ext')",
+            "spm keys new",
+        ),
+        (["target"], "the following arguments are required: action", "spm target"),
+        (["list", "x"], "unrecognized arguments: x", "spm"),
+        (["list", "--rot", "x"], "unrecognized arguments: --rot x", "spm"),
+        (["list", "--js"], "unrecognized arguments: --js", "spm"),
+        (["list", "--root"], "argument --root: expected one argument", "spm list"),
+        (["install", "x", "--target"], "argument --target: expected one argument", "spm install"),
+        (
+            ["keys", "new", "--role", "ext", "--passphrase-fd", "x"],
+            "argument --passphrase-fd: invalid int value: 'x'",
+            "spm keys new",
+        ),
+    ],
+)
+def test_a_line_that_cannot_be_parsed_is_refused(spm: Spm, arguments: list[str], message: str, program: str) -> None:
+    told = spm(*arguments)
+
+    assert (told.code, told.out) == (2, "")
+    assert told.err == f"error[usage]: {message}\n  hint: `{program} --help` shows how it is used\n"
+
+
+def test_the_root_may_stand_before_or_after_the_command_and_the_last_one_counts(spm: Spm, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+
+    shown = [
+        spm("--root", one, "list").out,
+        spm(f"--root={one}", "list").out,
+        spm("list", "--root", one).out,
+        spm("list", f"--root={one}").out,
+        spm("--root", two, "list", "--root", one).out,
+        spm("list", "--root", two, "--root", one).out,
+    ]
+
+    assert set(shown) == {f"nothing is installed in {one}\n"}
+
+
+def test_an_empty_root_is_refused(spm: Spm) -> None:
+    told = spm("list", "--root", "")
+
+    assert (told.code, told.err) == (2, "error[usage]: `--root` names no folder: it is empty\n")
+
+
+def test_a_root_named_like_a_command_is_a_root(spm: Spm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert spm("--root", "install", "list").out == f"nothing is installed in {tmp_path / 'install'}\n"
+
+
+def test_a_listing_changes_nothing_on_disk(spm: Spm, tmp_path: Path) -> None:
+    told = spm("list", "--json", "--root", tmp_path / "store")
+
+    assert told.document == {"generation": 0, "plugins": []}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", [["--json", "sign", "x", "--key", "k"], ["sign", "x", "--key", "k", "--json"]])
+def test_a_refusal_is_json_on_stdout_and_words_on_stderr(spm: Spm, tmp_path: Path, place: list[str]) -> None:
+    told = spm(*place)
+
+    path = tmp_path / "home" / ".config" / "spm" / "keys" / "k.pub"
+    message = f"the key file {path} cannot be read: No such file or directory"
+    assert told.code == 2
+    assert told.err == f"error[usage]: {message}\n"
+    assert told.document == {
+        "error": {"exit": 2, "reason": "usage", "message": message, "context": {"path": str(path)}, "hint": ""}
+    }
+
+
+def test_a_line_that_cannot_be_parsed_is_json_too(spm: Spm) -> None:
+    told = spm("instal", "--json")
+
+    assert told.document["error"]["message"] == "`instal` is not a command of spm"
+
+
+def test_json_inside_another_argument_is_not_the_option(spm: Spm) -> None:
+    told = spm("yank", "x", "--reason=--json")
+
+    assert (told.code, told.out) == (2, "")
+    assert told.err == "error[usage]: 'x' does not name one release\n  hint: write `NAME==1.2.3`\n"
+
+
+def test_a_store_without_a_configuration_says_where_one_comes_from(spm: Spm, tmp_path: Path) -> None:
+    told = spm("info", "x", "--root", tmp_path)
+
+    assert (told.code, told.out) == (26, "")
+    assert told.err == (
+        f"error[conf-syntax]: {tmp_path / 'loader.conf'} cannot be read: No such file or directory\n"
+        "  hint: loader.conf says which registry and keys to trust; get it from whoever runs your registry\n"
+    )
+
+
+def test_what_the_system_says_of_a_user_s_file_is_a_refusal(spm: Spm, tmp_path: Path) -> None:
+    told = spm("target", "probe", "--output", tmp_path / "nowhere" / "x.json")
+
+    assert (told.code, told.err) == (
+        2,
+        f"error[usage]: `{tmp_path / 'nowhere' / 'x.json'}` cannot be used: No such file or directory\n",
+    )
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_help_of_each_command_lists_its_options(spm: Spm, command: str) -> None:
+    told = spm(command, "--help")
+
+    summary = COMMANDS[command]
+    assert (told.code, told.err) == (0, "")
+    assert told.out.startswith(f"usage: spm {command} [-h] [--root DIR] [--json]")
+    assert f"\n{summary[0].upper()}{summary[1:]}.\n" in told.out
+    assert "  --root DIR" in told.out
+    assert not [line for line in told.out.splitlines() if line.startswith("  -") and len(line.split(maxsplit=1)) < 2]
+
+
+@pytest.mark.parametrize("action", ["new", "list", "show"])
+def test_help_of_each_action_on_keys_lists_its_options(spm: Spm, action: str) -> None:
+    told = spm("keys", action, "--help")
+
+    assert (told.code, told.err) == (0, "")
+    assert told.out.startswith(f"usage: spm keys {action} [-h] [--keys DIR] [--json]")
+
+
+def test_help_lists_every_command_with_its_summary(spm: Spm) -> None:
+    told = spm("--help")
+
+    assert told.code == 0
+    for command, summary in COMMANDS.items():
+        assert re.search(rf"^    {command} +{re.escape(summary)}$", told.out, re.MULTILINE)
+    assert "Exit codes: 2 usage, 3 undecided" in told.out
+
+
+ENTRY = [sys.executable, "-m", "spm_client.cli.main"]
+REPOSITORY = Path(__file__).parents[3]
+
+
+def test_the_version_imports_no_more_than_it_needs() -> None:
+    code = "import sys; from spm_client.cli.main import main; main(['--version']); print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+
+    loaded = done.stdout.partition("\n")[2]
+    assert [name for name in ("argparse", "json", "urllib3", "torch", "yaml") if f"'{name}'" in loaded] == []
+
+
+def test_a_reader_that_is_gone_is_no_traceback() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    done = subprocess.run(
+        [*ENTRY, "target", "probe"], cwd=REPOSITORY, stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_bytes_that_are_no_text_are_refused_readably() -> None:
+    word = b"inst\xff"
+    done = subprocess.run([*ENTRY, word, "--json"], cwd=REPOSITORY, capture_output=True, check=False)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error[usage]: `inst\\udcff` is not a command of spm\n")
+    assert json.loads(done.stdout)["error"]["message"] == "`inst\udcff` is not a command of spm"
+
+
+def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*ENTRY, "list", "--root", str(tmp_path / "störe")],
+        cwd=REPOSITORY,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == f"nothing is installed in {tmp_path}/st\\xf6re\n".encode()

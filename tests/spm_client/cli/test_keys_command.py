@@ -1,0 +1,236 @@
+"""`spm keys` and passphrases: made once, shown as loader.conf takes them, never asked for where nobody can answer."""
+
+import os
+import pty
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+
+from keys.key_files import is_encrypted, keyid_of, load_private, load_public
+from tests.spm_client.cli.conftest import Spm
+
+REPOSITORY = Path(__file__).parents[3]
+SPM = [sys.executable, "-m", "spm_client.cli.main"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "keys"
+
+
+@contextmanager
+def given(data: bytes) -> Iterator[str]:
+    """Give a descriptor from which the data is read."""
+    reader, writer = os.pipe()
+    os.write(writer, data)
+    os.close(writer)
+    yield str(reader)
+    os.close(reader)
+
+
+def new(spm: Spm, folder: Path, role: str, *more: str) -> str:
+    told = spm("keys", "new", "--role", role, "--no-passphrase", "--keys", folder, "--json", *more)
+    assert told.code == 0, told.err
+    return str(told.document["keyid"])
+
+
+def test_a_new_key_is_told_and_lies_in_the_folder(spm: Spm, folder: Path) -> None:
+    told = spm("keys", "new", "--role", "ext", "--publisher", "audio-team", "--no-passphrase", "--keys", folder)
+
+    public = load_public(folder / "ext.pub")
+    assert (told.code, told.err) == (0, "")
+    assert told.out == (
+        f"made the ext key `ext` of `audio-team` in {folder}\n"
+        f"  keyid   {public.keyid}\n"
+        "  private ext.key (keep it), public ext.pub (hand it to the registry's administrator)\n"
+    )
+    assert not is_encrypted(folder / "ext.key")
+
+
+def test_a_key_is_never_overwritten(spm: Spm, folder: Path) -> None:
+    keyid = new(spm, folder, "ext")
+
+    told = spm("keys", "new", "--role", "ext", "--no-passphrase", "--keys", folder)
+
+    assert (told.code, told.err) == (
+        2,
+        f"error[usage]: {folder / 'ext.key'} exists, and spm overwrites no key\n  hint: choose another key name\n",
+    )
+    assert load_public(folder / "ext.pub").keyid == keyid
+
+
+def test_keys_are_listed_by_name(spm: Spm, folder: Path) -> None:
+    ext, core = new(spm, folder, "ext", "--publisher", "audio-team"), new(spm, folder, "core")
+
+    told = spm("keys", "list", "--keys", folder)
+
+    assert told.out == (
+        f"NAME  ROLE  PUBLISHER   KEYID\ncore  core  core        {core}\next   ext   audio-team  {ext}\n"
+    )
+    assert [key["name"] for key in spm("keys", "list", "--keys", folder, "--json").document["keys"]] == ["core", "ext"]
+
+
+def test_an_empty_folder_has_no_keys(spm: Spm, folder: Path) -> None:
+    assert spm("keys", "list", "--keys", folder).out == "NAME  ROLE  PUBLISHER  KEYID\n"
+
+
+@pytest.mark.parametrize(
+    ("role", "more", "head", "tail"),
+    [
+        ("ext", [], '[[ext]]\npublisher = "ext"\n', 'names = ["*"]\n'),
+        ("ext", ["--names", "audio-*", "log-mel"], '[[ext]]\npublisher = "ext"\n', 'names = ["audio-*", "log-mel"]\n'),
+        ("core", [], "[[core.keys]]\n", ""),
+    ],
+)
+def test_a_key_is_shown_with_the_lines_that_trust_it(
+    spm: Spm, folder: Path, role: str, more: list[str], head: str, tail: str
+) -> None:
+    keyid = new(spm, folder, role)
+    pem = load_public(folder / f"{role}.pub").public_key_pem.decode()
+
+    told = spm("keys", "show", role, "--keys", folder, *more)
+
+    assert (told.code, told.err) == (0, "")
+    assert told.out == f'{pem}\n{head}keyid = "{keyid}"\npublic_key = """\n{pem}"""\n{tail}\n'
+
+
+def test_a_core_key_takes_no_names(spm: Spm, folder: Path) -> None:
+    new(spm, folder, "core")
+
+    told = spm("keys", "show", "core", "--keys", folder, "--names", "audio-*")
+
+    assert (told.code, told.err) == (2, "error[usage]: the core key `core` takes no names\n")
+
+
+@pytest.mark.parametrize("data", [b"open sesame", b"open sesame\n", b"open sesame\r\n", b"open sesame\nmore\n"])
+def test_a_passphrase_is_the_first_line_of_a_descriptor(spm: Spm, folder: Path, data: bytes) -> None:
+    with given(data) as descriptor:
+        told = spm("keys", "new", "--role", "ext", "--passphrase-fd", descriptor, "--keys", folder)
+
+    assert (told.code, told.err) == (0, "")
+    require_opened_by(folder / "ext.key", b"open sesame")
+
+
+def test_a_passphrase_that_comes_in_pieces_is_read_whole(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*SPM, "keys", "new", "--role", "ext", "--passphrase-fd", "0", "--keys", str(tmp_path)],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        bufsize=0,
+    )
+    assert process.stdin is not None
+    process.stdin.write(b"open ")
+    # Until it waits for more, the first piece lies in the pipe.
+    while pending(process.stdin.fileno()):
+        pass
+    process.stdin.write(b"sesame\n")
+    process.stdin.close()
+
+    assert process.wait(30) == 0
+    require_opened_by(tmp_path / "ext.key", b"open sesame")
+
+
+def require_opened_by(path: Path, passphrase: bytes) -> None:
+    """Assert that the passphrase opens the private key, whose public half lies beside it."""
+    private = load_private(path, passphrase)
+    assert keyid_of(private.public_key()) == load_public(path.with_suffix(".pub")).keyid
+
+
+def pending(descriptor: int) -> int:
+    """Return how many bytes lie unread in a pipe."""
+    return int.from_bytes(ioctl(descriptor, termios.FIONREAD, b"\0\0\0\0"), sys.byteorder)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the passphrase is empty"),
+        (b"\n", "the passphrase is empty"),
+        (b"x" * 1024, "the passphrase has more than the 1023 bytes allowed"),
+        (b"x" * 5000 + b"\n", "the passphrase has more than the 1023 bytes allowed"),
+    ],
+)
+def test_a_passphrase_that_is_none_makes_no_key(spm: Spm, folder: Path, data: bytes, message: str) -> None:
+    with given(data) as descriptor:
+        told = spm("keys", "new", "--role", "ext", "--passphrase-fd", descriptor, "--keys", folder)
+
+    assert (told.code, told.err) == (2, f"error[usage]: {message}\n")
+    assert not folder.exists()
+
+
+def test_the_longest_passphrase_works(spm: Spm, folder: Path) -> None:
+    with given(b"x" * 1023) as descriptor:
+        told = spm("keys", "new", "--role", "ext", "--passphrase-fd", descriptor, "--keys", folder)
+
+    assert told.code == 0
+    require_opened_by(folder / "ext.key", b"x" * 1023)
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "why"),
+    [("999", "Bad file descriptor"), ("-1", "Bad file descriptor"), ("9" * 20, "it is no descriptor")],
+)
+def test_a_descriptor_that_is_none_is_refused(spm: Spm, folder: Path, descriptor: str, why: str) -> None:
+    told = spm("keys", "new", "--role", "ext", f"--passphrase-fd={descriptor}", "--keys", folder)
+
+    assert (told.code, told.err) == (2, f"error[usage]: file descriptor {descriptor} cannot be read: {why}\n")
+
+
+def test_without_a_terminal_nobody_is_asked(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*SPM, "keys", "new", "--role", "ext", "--keys", str(tmp_path / "k")],
+        cwd=REPOSITORY,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error[usage]: a passphrase is needed and there is no terminal to ask on\n  hint: use `--passphrase-fd N`\n"
+    )
+    assert not (tmp_path / "k").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "said"),
+    [
+        (b"open\nopen\n", 0, b""),
+        (b"open\nshut\n", 2, b"error[usage]: the two passphrases differ; no key was made\r\n"),
+        (b"\x04", 2, b"error[usage]: no passphrase was given\r\n"),
+    ],
+    ids=["same", "differ", "end"],
+)
+def test_on_a_terminal_it_is_asked_twice_and_not_shown(tmp_path: Path, typed: bytes, code: int, said: bytes) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(REPOSITORY)
+        os.execv(sys.executable, [*SPM, "keys", "new", "--role", "ext", "--keys", str(tmp_path)])
+    shown = b""
+    pieces = iter(typed.splitlines(keepends=True))
+    while piece := read(terminal):
+        shown += piece
+        if shown.endswith(b": "):
+            os.write(terminal, next(pieces))
+    os.close(terminal)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
+    assert b"Passphrase for the new key `ext`: " in shown
+    assert said in shown
+    assert b"open\r" not in shown
+    assert (tmp_path / "ext.key").exists() is (code == 0)
+
+
+def read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1024)
+    except OSError:
+        return b""
