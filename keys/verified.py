@@ -26,9 +26,11 @@ from keys.shown import shown
 from keys.tree import check_tree
 from manifests.errors import (
     DigestMismatch,
+    KeyRefused,
     Mix,
     SignatureInvalid,
     SignatureMalformed,
+    SignatureRefused,
     SpmError,
     ThresholdNotMet,
     TooBig,
@@ -130,7 +132,10 @@ def verify_manifest(fetched: FetchedManifest, keyring: Keyring, expected: Expect
             found=found,
             expected=expected.manifest_sha256,
         )
-    verified = verify_offered(fetched, keyring, expected.registry)
+    try:
+        verified = verify_offered(fetched, keyring, expected.registry)
+    except (SignatureRefused, KeyRefused) as refusal:
+        raise _about(expected, refusal) from refusal
     _require_identity(verified.manifest, expected)
     return verified
 
@@ -286,6 +291,12 @@ def _require_identity(manifest: Manifest, expected: Expected) -> None:
             found=list(found),
             expected=list(asked),
         )
+
+
+def _about(expected: Expected, refusal: SpmError) -> SpmError:
+    """Say which of several plugins the refusal of a signature or key is about."""
+    message = f"`{expected.name}` {expected.version} is refused: {refusal.message}"
+    return type(refusal)(message, reason=refusal.reason, hint=refusal.hint, **refusal.context)
 
 
 def _described(name: str, version: str, variant_tag: str | None) -> str:

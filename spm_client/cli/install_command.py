@@ -64,6 +64,10 @@ def _show(installed: Installed, session: Session, *, is_dry_run: bool) -> None:
             "waste_traps": [finding.to_dict() for finding in installed.findings],
         }
     )
+    for change in installed.changes:
+        if change.yanked:
+            release = f"`{change.after.name}` {change.after.version}"
+            print(f"warning[yanked]: {release} was yanked: {change.yanked}", file=sys.stderr)
     for finding in installed.findings:
         print(f"warning[{finding.trap}]: {finding.message}\n  remedy: {finding.remedy}", file=sys.stderr)
     if session.is_json:
@@ -77,7 +81,8 @@ def _show(installed: Installed, session: Session, *, is_dry_run: bool) -> None:
 
 def _as_dict(change: Change) -> dict[str, object]:
     before = str(change.before.version) if change.before else None
-    return {**change.after.to_dict(), "before": before, "changed": change.before != change.after}
+    changed = change.before != change.after
+    return {**change.after.to_dict(), "before": before, "changed": changed, "yanked": change.yanked}
 
 
 def _verb(change: Change) -> str:

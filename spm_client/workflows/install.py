@@ -18,10 +18,7 @@ from manifests.devices import matches
 from manifests.errors import (
     ConfigError,
     IncompatibleTarget,
-    KeyRefused,
     LimitReached,
-    SignatureRefused,
-    SpmError,
     UsageError,
     WasteTrapFound,
 )
@@ -65,6 +62,8 @@ class Change:
 
     before: InstalledEntry | None
     after: InstalledEntry
+    yanked: str | None = None
+    """Why the release was yanked, where it is kept all the same or was asked for exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,10 +190,7 @@ class _Attempt:
             type=pin.release.type,
         )
         fetched = self._index.fetch_manifest(pin.release, pin.variant)
-        try:
-            verified = verify_manifest(fetched, self._conf.keyring, expected)
-        except (SignatureRefused, KeyRefused) as refusal:
-            raise _named(pin, refusal) from refusal
+        verified = verify_manifest(fetched, self._conf.keyring, expected)
         require_agreement(pin.release, verified.manifest)
         return verified
 
@@ -202,7 +198,7 @@ class _Attempt:
         before = self._base.find(pin.name)
         if pin.name not in new:
             assert before is not None, "only an installed plugin is not new"
-            return Change(before=before, after=before)
+            return Change(before=before, after=before, yanked=pin.release.yanked)
         verified = new[pin.name]
         is_wished = pin.name in self._wishes.names
         bindings = before.bindings if before else Bindings()
@@ -220,7 +216,7 @@ class _Attempt:
             fallback=pin.fallback,
             bindings=bindings,
         )
-        return Change(before=before, after=after)
+        return Change(before=before, after=after, yanked=pin.release.yanked)
 
     def _require_registry(self) -> None:
         if self._base.plugins and self._base.registry != self._conf.registry_id:
@@ -269,9 +265,3 @@ class _Attempt:
             if not is_same:
                 commit(self._layout, generation, scratch=self._scratch, taken=placement.keep)
             placement.keep()
-
-
-def _named(pin: Pin, refusal: SpmError) -> SpmError:
-    """Say which of several plugins a signature's refusal is about."""
-    message = f"`{pin.name}` {pin.version} is not installed: {refusal.message}"
-    return type(refusal)(message, reason=refusal.reason, hint=refusal.hint, **refusal.context)

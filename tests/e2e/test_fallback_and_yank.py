@@ -73,7 +73,7 @@ def test_a_yanked_release_is_not_taken_anew_and_is_kept_where_it_is_installed(
     team.publisher.spm("yank", "eta==1.1.0", "--reason", "it forgets").ok()
 
     other.spm("install", "eta").ok()
-    client.spm("install", "beta").ok()
+    client.spm("install", "beta").ok("warning[yanked]: `eta` 1.1.0 was yanked: it forgets\n")
 
     assert other.installed() == {"eta": "1.0.0"}
     assert client.installed() == {"beta": "1.1.0", "eta": "1.1.0"}

@@ -98,7 +98,7 @@ def test_a_manifest_that_was_changed_together_with_its_digest_in_the_index_is_re
     refusal.refused(
         20,
         "sig-invalid",
-        "`beta` 1.1.0 is not installed: manifest.jws carries other bytes than the manifest beside it: "
+        "`beta` 1.1.0 is refused: manifest.jws carries other bytes than the manifest beside it: "
         "the manifest was changed after signing",
     )
 
@@ -113,7 +113,7 @@ def test_an_ext_signature_with_another_character_is_refused(wire: TamperingProxy
     refusal.refused(
         20,
         "sig-invalid",
-        "`beta` 1.1.0 is not installed: the token's signature does not fit its header and payload and this key: "
+        "`beta` 1.1.0 is refused: the token's signature does not fit its header and payload and this key: "
         "they were changed after signing, or another key signed them",
     )
 
@@ -144,7 +144,7 @@ def test_a_token_that_is_not_as_spm_writes_it_is_refused(
     with unchanged(wired.home):
         refusal = wired.spm("install", "beta")
 
-    refusal.refused(20, reason, f"`beta` 1.1.0 is not installed: {message}")
+    refusal.refused(20, reason, f"`beta` 1.1.0 is refused: {message}")
 
 
 def test_a_core_signature_with_a_flipped_byte_is_refused(team: Team, wire: TamperingProxy, wired: Client) -> None:
@@ -157,7 +157,7 @@ def test_a_core_signature_with_a_flipped_byte_is_refused(team: Team, wire: Tampe
     refusal.refused(
         20,
         "sig-invalid",
-        f"`gamma` 1.0.0 is not installed: the signature does not fit these {signed} bytes and this key: "
+        f"`gamma` 1.0.0 is refused: the signature does not fit these {signed} bytes and this key: "
         "the bytes were changed after signing, or another key signed them",
     )
 
@@ -171,7 +171,7 @@ def test_a_manifest_that_is_served_without_its_signature_is_unsigned(
     with unchanged(wired.home):
         refusal = wired.spm("install", name)
 
-    refusal.refused(20, "unsigned", f"`{name}` {version} is not installed: the manifest has no signature", UNSIGNED)
+    refusal.refused(20, "unsigned", f"`{name}` {version} is refused: the manifest has no signature", UNSIGNED)
 
 
 def test_a_core_release_whose_index_lists_no_signature_is_unsigned(
@@ -182,7 +182,7 @@ def test_a_core_release_whose_index_lists_no_signature_is_unsigned(
     with unchanged(wired.home):
         refusal = wired.spm("install", "gamma")
 
-    refusal.refused(20, "unsigned", "`gamma` 1.0.0 is not installed: the manifest has no signature", UNSIGNED)
+    refusal.refused(20, "unsigned", "`gamma` 1.0.0 is refused: the manifest has no signature", UNSIGNED)
 
 
 def private(team: Team, name: str) -> Path:
@@ -211,7 +211,7 @@ def test_a_core_signature_offered_for_an_ext_plugin_is_of_the_wrong_class(
     refusal.refused(
         20,
         "wrong-class",
-        "`beta` 1.1.0 is not installed: beta 1.1.0 says it is of the class ext, but its signature is of the class core",
+        "`beta` 1.1.0 is refused: beta 1.1.0 says it is of the class ext, but its signature is of the class core",
         "sign it with a key of the role ext",
     )
 
@@ -230,8 +230,7 @@ def test_an_ext_signature_offered_for_a_core_plugin_is_of_the_wrong_class(
     refusal.refused(
         20,
         "wrong-class",
-        "`gamma` 1.0.0 is not installed: gamma 1.0.0 says it is of the class core, "
-        "but its signature is of the class ext",
+        "`gamma` 1.0.0 is refused: gamma 1.0.0 says it is of the class core, but its signature is of the class ext",
         "sign it with a key of the role core",
     )
 
@@ -245,7 +244,7 @@ def test_a_key_that_loader_conf_does_not_pin_is_unknown(team: Team, client: Clie
     refusal.refused(
         21,
         "key-unknown",
-        f"`beta` 1.1.0 is not installed: the ext signature is by the key {team.keyids['ext']}, "
+        f"`beta` 1.1.0 is refused: the ext signature is by the key {team.keyids['ext']}, "
         "which loader.conf does not pin",
         "if you trust that key, ask its owner for the .pub file and add it to loader.conf",
     )
@@ -270,7 +269,7 @@ def test_an_ext_key_that_is_pinned_for_other_names_may_not_sign_this_one(team: T
     refusal.refused(
         21,
         "key-namespace",
-        f"`alpha` 2.0.0 is not installed: the key {team.keyids['ext']} of `team` may not sign alpha: "
+        f"`alpha` 2.0.0 is refused: the key {team.keyids['ext']} of `team` may not sign alpha: "
         "loader.conf lets it sign `audio-*`, `beta` only",
         'if it should, add "alpha" to the `names` of this key in loader.conf',
     )

@@ -87,7 +87,7 @@ def test_a_manifest_that_lost_its_signature_is_refused(store: Store) -> None:
     (path,) = (store.root / "manifests").glob("*/manifest.jws")
     path.unlink()
 
-    assert opened(store, Unsigned).message == "the manifest has no signature"
+    assert opened(store, Unsigned).message == "`enc` 1.0.0 is refused: the manifest has no signature"
 
 
 def test_a_file_that_is_not_in_the_table_is_refused(store: Store) -> None:
