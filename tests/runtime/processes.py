@@ -6,7 +6,20 @@ from pathlib import Path
 
 
 def is_there(pid: int) -> bool:
-    return os.path.exists(f"/proc/{pid}")
+    """Tell whether a process lives, or is dead and waits for this very process to take note of it.
+
+    A dead grandchild is its new parent's to reap, which may take init some seconds; it holds nothing any more.
+    """
+    try:
+        state, parent = _state_and_parent(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z" or parent == os.getpid()
+
+
+def _state_and_parent(pid: int) -> tuple[str, int]:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return fields[0], int(fields[1])
 
 
 def wait_gone(pid: int, seconds: float = 5.0) -> None:
@@ -22,10 +35,9 @@ def descendants() -> list[int]:
     for entry in os.listdir("/proc"):
         if entry.isdecimal():
             try:
-                status = Path(f"/proc/{entry}/stat").read_text()
+                parents[int(entry)] = _state_and_parent(int(entry))[1]
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            parents[int(entry)] = int(status.rpartition(")")[2].split()[1])
     found, grown = {os.getpid()}, True
     while grown:
         below = {pid for pid, parent in parents.items() if parent in found} | found
