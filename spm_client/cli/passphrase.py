@@ -29,7 +29,10 @@ def read(descriptor: int | None, prompt: str, *, is_new: bool = False) -> bytes:
         if is_new and _asked("Again: ") != given:
             raise UsageError("the two passphrases differ; no key was made")
     else:
-        raise UsageError("a passphrase is needed and there is no terminal to ask on", hint="use `--passphrase-fd N`")
+        or_none = ", or `--no-passphrase` to leave the key unencrypted" if is_new else ""
+        raise UsageError(
+            "a passphrase is needed and there is no terminal to ask on", hint=f"use `--passphrase-fd N`{or_none}"
+        )
     if not given:
         raise UsageError("the passphrase is empty")
     if len(given) > MAX_PASSPHRASE:

@@ -195,7 +195,8 @@ def test_without_a_terminal_nobody_is_asked(tmp_path: Path) -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "error[usage]: a passphrase is needed and there is no terminal to ask on\n  hint: use `--passphrase-fd N`\n"
+        "error[usage]: a passphrase is needed and there is no terminal to ask on\n"
+        "  hint: use `--passphrase-fd N`, or `--no-passphrase` to leave the key unencrypted\n"
     )
     assert not (tmp_path / "k").exists()
 
