@@ -41,6 +41,7 @@ def verify_raw(public_key_pem: bytes, message: bytes, signature: bytes) -> None:
     from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
     from cryptography.hazmat.primitives.hashes import SHA256
 
+    _require_bytes(public_key_pem=public_key_pem, message=message, signature=signature)
     public_key = load_public_key(public_key_pem)
     _refuse_malformed(signature)
     try:
@@ -50,6 +51,12 @@ def verify_raw(public_key_pem: bytes, message: bytes, signature: bytes) -> None:
             f"the signature does not fit these {len(message)} bytes and this key: "
             "the bytes were changed after signing, or another key signed them"
         ) from error
+
+
+def _require_bytes(**given: object) -> None:
+    for name, value in given.items():
+        if not isinstance(value, bytes):
+            raise SignatureMalformed(f"{name} is of the type {type(value).__name__}, not bytes")
 
 
 def sign_low_s(private_key: "EllipticCurvePrivateKey", message: bytes) -> tuple[int, int]:

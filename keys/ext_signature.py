@@ -65,6 +65,10 @@ def verify_compact(token: bytes, public_jwk: Mapping[str, Any]) -> bytes:
 
     Raises: SignatureMalformed, HeaderRefused, AlgorithmRefused or SignatureInvalid, in the order of the steps above.
     """
+    if not isinstance(token, bytes):
+        raise SignatureMalformed(f"the token is of the type {type(token).__name__}, not bytes")
+    if not isinstance(public_jwk, Mapping):
+        raise AlgorithmRefused(f"the key is of the type {type(public_jwk).__name__}, not a JWK")
     parsed = _parse(token)
     _check_signature(token, public_jwk)
     return parsed.payload

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from keys.one_read import read_once
 from keys.pinned_keys import CoreKey, ExtKey, Keyring
 from keys.public_key import KEYID_PATTERN, KeyId, KeyRole, keyid_of_pem
-from manifests.errors import ConfigPermissions, ConfigSyntax, UsageError
+from manifests.errors import ConfigMissing, ConfigPermissions, ConfigSyntax, UsageError
 from manifests.fields import Fields, many, matching, nested, whole
 from manifests.names import REGISTRY_ID, parse_name
 from manifests.parts import Capabilities
@@ -102,6 +102,12 @@ def loader_block(public_key: "PublicKeyFile", names: tuple[str, ...]) -> str:
 def _read_guarded(path: Path) -> tuple[bytes, int]:
     try:
         data, status = read_once(path, MAX_CONF_BYTES)
+    except FileNotFoundError as error:
+        raise ConfigMissing(
+            f"{path} is not there, and without it nothing says whom to trust",
+            hint="get loader.conf from whoever runs your registry, and put it there",
+            path=str(path),
+        ) from error
     except OSError as error:
         raise ConfigSyntax(
             f"{path} cannot be read: {error.strerror}",

@@ -19,7 +19,8 @@ def canonical_bytes(value: Any) -> bytes:
     _check(value, "the document", depth=0)
     try:
         return rfc8785.dumps(value)
-    except rfc8785.CanonicalizationError as error:
+    # rfc8785 sorts members by their UTF-16 form, which a lone surrogate in a name does not have.
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
         raise ContentError(f"the document cannot be written as canonical JSON: {error}", reason="type") from error
 
 

@@ -69,6 +69,12 @@ def parse_affinity(entries: Iterable[str]) -> tuple[Device, ...]:
     return devices
 
 
+def outside(declared: tuple[Device, ...], bound: Device, devices: Iterable[HasDevice]) -> tuple[str, ...]:
+    """Return the devices of a target that a binding could mean and that the author's affinity does not name."""
+    meant = [device for device in devices if matches(bound, device)]
+    return tuple(device.id for device in meant if not any(matches(entry, device) for entry in declared))
+
+
 def matches(wanted: Device, device: HasDevice) -> bool:
     """Tell whether a target's device is what an affinity entry means. An unknown sm matches no sm entry."""
     kind, _, index = device.id.partition(":")

@@ -207,6 +207,10 @@ class ConfigPermissions(ConfigError):
     default_reason = "conf-perms"
 
 
+class ConfigMissing(ConfigError):
+    default_reason = "conf-missing"
+
+
 class ConfigSyntax(ConfigError):
     default_reason = "conf-syntax"
 

@@ -29,9 +29,32 @@ def parse_name(text: str) -> PluginName:
     return PluginName(text)
 
 
+def parse_publisher(text: str) -> str:
+    """Return the text as a publisher's name, which has the grammar of plugin names.
+
+    Raises: UsageError.
+    """
+    try:
+        return parse_name(text)
+    except UsageError as error:
+        raise UsageError(error.message.replace("a plugin name", "a publisher's name")) from error
+
+
 def fold(text: str) -> str:
     """Return the spelling a query means: case, `_` and `.` are folded."""
     return text.lower().replace("_", "-").replace(".", "-")
+
+
+def parse_query(text: str) -> PluginName:
+    """Return the plugin that a person means, spelling folded.
+
+    Raises: UsageError, in the person's own spelling, and with a hint where a version was written too.
+    """
+    try:
+        return parse_name(fold(text))
+    except UsageError as error:
+        hint = "this command takes names without versions" if re.search("[=<>@]", text) else ""
+        raise UsageError(error.message.replace(repr(fold(text)), repr(text[:MAX_NAME_LENGTH])), hint=hint) from error
 
 
 def confusable_key(name: str) -> str:

@@ -3,7 +3,7 @@
 Every finding names a command that mends it. What cannot be known here is a finding of its own severity, never "fine".
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -53,6 +53,7 @@ class PluginFacts:
 
     name: str
     version: str
+    declared: tuple[Device, ...] | None
     affinity: tuple[Device, ...] | None
     batch_policy: BatchPolicy | None
     seedance_version: Range
@@ -73,6 +74,7 @@ class PluginFacts:
         return cls(
             name=manifest.name,
             version=manifest.version.text,
+            declared=manifest.device_affinity,
             affinity=bindings.affinity or manifest.device_affinity,
             batch_policy=bindings.batch_policy or manifest.batch_policy,
             seedance_version=manifest.seedance_version,
@@ -83,20 +85,28 @@ class PluginFacts:
         )
 
 
-def find_traps(facts: PluginFacts, target: Target | None) -> tuple[Finding, ...]:
-    """Return every trap of one plugin on a target; None stands for any target, as a registry must assume."""
-    found = (*_affinity_unbound(facts, target), *_range_unbounded(facts), *_batch_policy_missing(facts))
+def find_traps(facts: PluginFacts, target: Target | None, *, target_option: str = "") -> tuple[Finding, ...]:
+    """Return every trap of one plugin on a target; None stands for any target, as a registry must assume.
+
+    `target_option` is what an install for this target needs to be told, as in `--target FILE`, so that a remedy mends
+    what was found.
+    """
+    found = (
+        *_affinity_unbound(facts, target, target_option),
+        *_range_unbounded(facts, target_option),
+        *_batch_policy_missing(facts, target_option),
+    )
     return tuple(_with_waiver(finding, facts) for finding in found)
 
 
 def _with_waiver(finding: Finding, facts: PluginFacts) -> Finding:
     reason = dict(facts.waivers).get(finding.trap)
-    if reason is not None:
-        finding.evidence["publisher_waiver"] = reason
-    return finding
+    if reason is None:
+        return finding
+    return replace(finding, evidence={**finding.evidence, "publisher_waiver": reason})
 
 
-def _affinity_unbound(facts: PluginFacts, target: Target | None) -> tuple[Finding, ...]:
+def _affinity_unbound(facts: PluginFacts, target: Target | None, option: str) -> tuple[Finding, ...]:
     wanted = [str(device) for device in facts.affinity or ()]
     evidence: dict[str, Any] = {"affinity": wanted or None}
     if target is not None:
@@ -105,14 +115,16 @@ def _affinity_unbound(facts: PluginFacts, target: Target | None) -> tuple[Findin
     if doubt is None:
         return ()
     severity, problem = doubt
-    device = _suggestion(target)
+    device = _suggestion(facts.declared, target)
+    # Where none of the author's devices is there, nothing binds it; doing without the plugin is what mends it.
+    remedy = _install(facts, f"--affinity={device}", option) if device else f"spm uninstall {facts.name}"
     return (
         Finding(
             trap="affinity-unbound",
             severity=severity,
             plugin=facts.name,
             message=f"`{facts.name}` {facts.version} {problem}",
-            remedy=f"spm install {facts.name}=={facts.version} --affinity={device}",
+            remedy=remedy,
             evidence=evidence,
         ),
     )
@@ -151,14 +163,21 @@ def _of_unknown_sm(wanted: Device, target: Target) -> list[str]:
     return [device.id for device in target.devices if device.kind == wanted.kind and device.sm is None]
 
 
-def _suggestion(target: Target | None) -> str:
+def _suggestion(declared: tuple[Device, ...] | None, target: Target | None) -> str | None:
+    """Return a device to bind to: the first of the author's that is there, else an accelerator where none is named."""
     if target is None:
         return "DEVICE"
-    devices: tuple[TargetDevice, ...] = target.accelerators or target.devices
-    return devices[0].id if devices else "DEVICE"
+    if declared is None:
+        devices: tuple[TargetDevice, ...] = target.accelerators or target.devices
+        return next((device.id for device in devices), None)
+    return next((device.id for wanted in declared for device in target.devices if matches(wanted, device)), None)
 
 
-def _range_unbounded(facts: PluginFacts) -> tuple[Finding, ...]:
+def _install(facts: PluginFacts, *words: str) -> str:
+    return " ".join(("spm install", f"{facts.name}=={facts.version}", *(word for word in words if word)))
+
+
+def _range_unbounded(facts: PluginFacts, option: str) -> tuple[Finding, ...]:
     ranges = (("seedance_version", facts.seedance_version), *facts.ranges)
     open_ranges = {member: wanted.text for member, wanted in ranges if not wanted.has_upper_bound}
     found: list[tuple[str, dict[str, Any], str]] = []
@@ -170,7 +189,7 @@ def _range_unbounded(facts: PluginFacts) -> tuple[Finding, ...]:
         found.append((message, {"open": open_ranges}, f"spm uninstall {facts.name}"))
     if facts.fallback:
         message = f"{who} is not the newest in range: {facts.fallback}"
-        found.append((message, {"fallback": facts.fallback}, f"spm install {facts.name}"))
+        found.append((message, {"fallback": facts.fallback}, f"spm install {facts.name} {option}".rstrip()))
     return tuple(
         Finding(
             trap="range-unbounded",
@@ -184,7 +203,7 @@ def _range_unbounded(facts: PluginFacts) -> tuple[Finding, ...]:
     )
 
 
-def _batch_policy_missing(facts: PluginFacts) -> tuple[Finding, ...]:
+def _batch_policy_missing(facts: PluginFacts, option: str) -> tuple[Finding, ...]:
     policy = facts.batch_policy
     if policy is not None and policy.mode is BatchMode.ADAPTIVE:
         return ()
@@ -201,7 +220,7 @@ def _batch_policy_missing(facts: PluginFacts) -> tuple[Finding, ...]:
             severity=severity,
             plugin=facts.name,
             message=f"`{facts.name}` {facts.version} {problem}",
-            remedy=f"spm install {facts.name}=={facts.version} --batch-policy=adaptive",
+            remedy=_install(facts, "--batch-policy=adaptive", option),
             evidence={"batch_policy": policy.to_value() if policy else None},
         ),
     )

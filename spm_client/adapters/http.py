@@ -20,6 +20,7 @@ from urllib3.exceptions import (
 )
 
 from manifests.errors import AuthRequired, BadResponse, RegistryTimeout, RegistryUnreachable
+from spm_client.adapters.deadline import Deadline, socket_of, watched_pool
 from spm_client.adapters.problems import refusal_of
 
 CONNECT_SECONDS = 10.0
@@ -47,7 +48,7 @@ class RegistryClient:
         self.url = url.rstrip("/")
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "spm"}
         self._authorization = {"Authorization": f"Bearer {token}"} if token else {}
-        self._pool = urllib3.PoolManager(
+        self._pool = watched_pool(
             maxsize=connections,
             retries=False,
             timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
@@ -147,21 +148,25 @@ class RegistryClient:
     def _chunks(self, response: urllib3.BaseHTTPResponse, path: str, limit: int, deadline: float) -> Iterator[bytes]:
         """Yield the body in pieces and stop after `limit` bytes; a cut body is a refusal."""
         left = limit
-        while left:
-            try:
-                chunk = response.read1(min(CHUNK, left))
-            except HTTPError as error:
-                raise self._unreachable(error, path) from error
-            if not chunk:
-                return
-            if time.monotonic() > deadline:
-                raise RegistryTimeout(
-                    f"`{self.url}{path}` was too slow and was given up",
-                    hint="run the command again when the network is better",
-                    url=self.url + path,
-                )
-            left -= len(chunk)
-            yield chunk
+        with Deadline(deadline - time.monotonic(), socket_of(response)) as watch:
+            while left:
+                try:
+                    chunk = response.read1(min(CHUNK, left))
+                except HTTPError as error:
+                    raise (self._too_slow(path) if watch.is_over else self._unreachable(error, path)) from error
+                if watch.is_over or time.monotonic() > deadline:
+                    raise self._too_slow(path)
+                if not chunk:
+                    return
+                left -= len(chunk)
+                yield chunk
+
+    def _too_slow(self, path: str) -> RegistryTimeout:
+        return RegistryTimeout(
+            f"`{self.url}{path}` was too slow and was given up",
+            hint="run the command again when the network is better",
+            url=self.url + path,
+        )
 
     def _require_ok(self, response: urllib3.BaseHTTPResponse, path: str) -> None:
         if encoding := response.headers.get("Content-Encoding"):

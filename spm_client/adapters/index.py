@@ -1,12 +1,13 @@
 """The registry's index and manifests as values, held to what loader.conf pins. Verifies no author's signature."""
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from keys.verified import JWS_FILE, MAX_MANIFEST_BYTES, SIGNATURE_FILE_PREFIX, FetchedManifest
-from manifests.errors import BadResponse, Mix, NotFound, SpmError
+from manifests.errors import BadResponse, LimitReached, Mix, NotFound, SpmError
 from manifests.index import MAX_SHARD_BYTES, ReleaseEntry, Shard, VariantEntry
 from manifests.manifest import Manifest
 from manifests.names import PluginName
@@ -14,6 +15,9 @@ from manifests.parts import PluginType
 from spm_client.adapters.http import RegistryClient
 
 MAX_SIGNATURE = 1024
+MAX_SHARDS = 2000
+MAX_INDEX_BYTES = 256 << 20
+MAX_INDEX_SECONDS = 600
 MAX_TOKEN = 2 * MAX_MANIFEST_BYTES
 
 
@@ -24,6 +28,8 @@ class RegistryIndex:
         self._client = client
         self._registry = registry
         self._shards: dict[PluginName, Shard] = {}
+        self._bytes = 0
+        self._deadline = time.monotonic() + MAX_INDEX_SECONDS
 
     def releases(self, name: PluginName) -> Sequence[ReleaseEntry]:
         return self.shard(name).releases
@@ -34,8 +40,20 @@ class RegistryIndex:
         Raises: NotFound when the registry says that it has no such plugin; Mix when the shard is another's.
         """
         if name not in self._shards:
+            self._require_within_bounds()
             self._shards[name] = self._fetch(name)
         return self._shards[name]
+
+    def _require_within_bounds(self) -> None:
+        """Stop asking where requirements lead from plugin to plugin without end."""
+        if len(self._shards) == MAX_SHARDS or self._bytes > MAX_INDEX_BYTES or time.monotonic() > self._deadline:
+            raise LimitReached(
+                f"the requirements led to {len(self._shards)} plugins of `{self._registry}` with {self._bytes} bytes "
+                f"of index, and still to more; the limits are {MAX_SHARDS} plugins, {MAX_INDEX_BYTES} bytes and "
+                f"{MAX_INDEX_SECONDS} s",
+                reason="limit:index",
+                hint="name exact versions of what is asked for, or ask the registry's administrator what needs so much",
+            )
 
     def _fetch(self, name: PluginName) -> Shard:
         try:
@@ -47,6 +65,7 @@ class RegistryIndex:
                 name=name,
                 registry=self._registry,
             ) from error
+        self._bytes += len(data)
         try:
             shard = Shard.from_bytes(data)
         except SpmError as error:

@@ -40,7 +40,7 @@ def run(arguments: list[str], commands: dict[str, str]) -> int:
     except SpmError as refusal:
         return report(refusal, session)
     except KeyboardInterrupt:
-        print("interrupted; what is installed is whole, and `spm list` shows it", file=sys.stderr)
+        print("\ninterrupted; what is installed is whole, and `spm list` shows it", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -103,7 +103,7 @@ def _parser(chosen: str | None, commands: dict[str, str]) -> argparse.ArgumentPa
     parser.add_argument(
         "--version", "-V", action="version", version=f"spm {__version__}", help="show the version and exit"
     )
-    _add_common(parser, default=None)
+    add_common(parser, default=None)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     # The parsers of the other commands are not needed, and would cost a third of the start-up.
     for name, summary in commands.items() if chosen is None else [(chosen, commands[chosen])]:
@@ -111,13 +111,13 @@ def _parser(chosen: str | None, commands: dict[str, str]) -> argparse.ArgumentPa
         if name == chosen:
             module = importlib.import_module(f"spm_client.cli.{name}_command")
             subparser.description = summary[0].upper() + summary[1:] + "."
-            _add_common(subparser, default=argparse.SUPPRESS)
+            add_common(subparser, default=argparse.SUPPRESS)
             module.configure(subparser)
             subparser.set_defaults(call=module.run)
     return parser
 
 
-def _add_common(parser: argparse.ArgumentParser, *, default: object) -> None:
+def add_common(parser: argparse.ArgumentParser, *, default: object) -> None:
     is_top = default is None
     parser.add_argument(
         "--root", metavar="DIR", default=default, help="the store (default: $SPM_ROOT, else the user's)"

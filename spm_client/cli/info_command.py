@@ -3,7 +3,8 @@
 import argparse
 
 from manifests.index import ReleaseEntry, Shard
-from manifests.names import fold, parse_name
+from manifests.names import parse_query
+from manifests.target import Target
 from spm_client.adapters.index import RegistryIndex
 from spm_client.cli.session import Session
 from spm_client.render import size, table
@@ -16,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, session: Session) -> int:
-    name = parse_name(fold(options.name))
+    name = parse_query(options.name)
     conf = session.conf()
     target = session.target(options.target)
     with session.client(conf) as client:
@@ -35,10 +36,7 @@ def run(options: argparse.Namespace, session: Session) -> int:
     return 0
 
 
-def _fit(release: ReleaseEntry, target: object) -> str:
-    from manifests.target import Target
-
-    assert isinstance(target, Target)
+def _fit(release: ReleaseEntry, target: Target) -> str:
     verdict = judge(release, target)
     if isinstance(verdict, Fits):
         tag = verdict.variant.variant.tag if verdict.variant.variant else "any target"

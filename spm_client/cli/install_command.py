@@ -6,11 +6,12 @@ import sys
 from manifests.batching import BatchPolicy
 from manifests.devices import parse_affinity
 from manifests.lockfile import Bindings
-from manifests.names import parse_name
-from spm_client.cli.session import Session, timestamp
+from manifests.names import parse_query
+from spm_client.cli.session import Session, target_option, timestamp
 from spm_client.render import ProgressLine
 from spm_client.resolve import parse_spec
-from spm_client.workflows.install import Change, Installed, Wishes, install
+from spm_client.workflows.consent import Wishes
+from spm_client.workflows.install import Change, Installed, install
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +20,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--affinity", metavar="DEVICES", help="bind the plugin to devices, as in `cuda:0,cpu`")
     parser.add_argument("--batch-policy", metavar="MODE", help="bind a batch policy: adaptive, static or none")
-    parser.add_argument("--accept-fallback", metavar="NAME", action="append", default=[], help="take an older release")
+    parser.add_argument("--unbind", action="store_true", help="first drop the bindings that the plugin has")
+    parser.add_argument(
+        "--accept-fallback",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="let NAME be older than the newest in range",
+    )
     parser.add_argument("--pre", metavar="NAME", action="append", default=[], help="let pre-releases of NAME in")
     parser.add_argument("--target", metavar="FILE", help="install for the host that FILE describes, not for this one")
     parser.add_argument("--strict", action="store_true", help="refuse plugins with waste traps")
@@ -30,13 +38,15 @@ def run(options: argparse.Namespace, session: Session) -> int:
     wishes = Wishes(
         requirements=tuple(parse_spec(spec) for spec in options.specs),
         bindings=Bindings(
-            affinity=parse_affinity(options.affinity.split(",")) if options.affinity else None,
-            batch_policy=BatchPolicy.from_value(options.batch_policy) if options.batch_policy else None,
+            affinity=None if options.affinity is None else parse_affinity(options.affinity.split(",")),
+            batch_policy=None if options.batch_policy is None else BatchPolicy.from_value(options.batch_policy),
         ),
-        accept_fallback=frozenset(parse_name(name) for name in options.accept_fallback),
-        pre=frozenset(parse_name(name) for name in options.pre),
+        unbind=options.unbind,
+        accept_fallback=frozenset(parse_query(name) for name in options.accept_fallback),
+        pre=frozenset(parse_query(name) for name in options.pre),
         is_strict=options.strict,
         is_dry_run=options.dry_run,
+        target_option=target_option(options.target),
     )
     conf = session.conf()
     with session.client(conf) as client:
@@ -74,9 +84,10 @@ def _show(installed: Installed, session: Session, *, is_dry_run: bool) -> None:
         return
     for change in installed.changes:
         verb = "repaired" if change.after.name in installed.repaired else _verb(change)
-        print(f"{f'would be {verb}' if is_dry_run else verb:9} {_described(change)}")
+        if verb != "unchanged" or change.after.name in installed.wished:
+            print(f"{f'would be {verb}' if is_dry_run else verb:10} {_described(change)}")
     for entry in installed.dropped:
-        print(f"{'would be removed' if is_dry_run else 'removed':9} {entry.name} {entry.release}, nothing requires it")
+        print(f"{'would be removed' if is_dry_run else 'removed':10} {entry.name} {entry.release}, nothing requires it")
 
 
 def _as_dict(change: Change) -> dict[str, object]:
@@ -88,7 +99,11 @@ def _as_dict(change: Change) -> dict[str, object]:
 def _verb(change: Change) -> str:
     if change.before == change.after:
         return "unchanged"
-    return "installed" if change.before is None else "changed"
+    if change.before is None:
+        return "installed"
+    if change.before.version == change.after.version:
+        return "changed"
+    return "upgraded" if change.before.version < change.after.version else "downgraded"
 
 
 def _described(change: Change) -> str:

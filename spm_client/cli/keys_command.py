@@ -8,6 +8,7 @@ from keys.key_files import KeyRole, PublicKeyFile, list_keys, load_public, new_k
 from keys.keyring import loader_block
 from spm_client.adapters.config import keys_folder
 from spm_client.cli import passphrase
+from spm_client.cli.command import add_common
 from spm_client.cli.session import Session
 from spm_client.render import table
 
@@ -27,9 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _action(actions: Any, name: str, summary: str, call: Callable[..., None]) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(name, help=summary)
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+    )
     parser.add_argument("--keys", metavar="DIR", help="where keys lie (default: the user's configuration folder)")
-    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON to stdout")
+    add_common(parser, default=argparse.SUPPRESS)
     parser.set_defaults(action=call)
     return parser
 
@@ -59,7 +62,11 @@ def _list(options: argparse.Namespace, session: Session) -> None:
     session.emit({"keys": [_as_dict(public) for public in keys]})
     if not session.is_json:
         rows = [(public.name, public.role.value, public.publisher, public.keyid) for public in keys]
-        print(table(("NAME", "ROLE", "PUBLISHER", "KEYID"), rows))
+        print(
+            table(("NAME", "ROLE", "PUBLISHER", "KEYID"), rows)
+            if rows
+            else "there are no keys yet: `spm keys new` makes one"
+        )
 
 
 def _show(options: argparse.Namespace, session: Session) -> None:

@@ -4,17 +4,17 @@ import argparse
 from pathlib import Path
 
 from manifests.errors import UsageError
-from manifests.names import parse_name
+from manifests.names import parse_publisher
 from spm_client.adapters.config import keys_folder
 from spm_client.cli.session import Session, timestamp
 from spm_client.render import size
-from spm_client.workflows.pack import pack
+from spm_client.workflows.pack import pack, plugin_class
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="DIR", help="a source folder: `manifest.yaml`, `plugin/`, maybe `build.py`")
     parser.add_argument("--out", metavar="DIR", default="dist", help="where the packed folder goes (default: dist)")
-    parser.add_argument("--publisher", metavar="NAME", help="who publishes it (default: the one your keys name)")
+    parser.add_argument("--publisher", metavar="NAME", help="who publishes it (default: that of your keys)")
     parser.add_argument("--registry-id", metavar="ID", help="the registry it is for (default: that of loader.conf)")
     parser.add_argument("--keys", metavar="DIR", help="where keys lie (default: the user's configuration folder)")
 
@@ -24,7 +24,7 @@ def run(options: argparse.Namespace, session: Session) -> int:
         Path(options.source),
         Path(options.out),
         registry=options.registry_id or session.conf().registry_id,
-        publisher=(options.publisher and parse_name(options.publisher)) or _only_publisher(options.keys, session),
+        publisher=_publisher(options, session),
         created=timestamp(session.environment),
         host=session.target(None),
     )
@@ -48,11 +48,20 @@ def run(options: argparse.Namespace, session: Session) -> int:
     return 0
 
 
-def _only_publisher(named: str | None, session: Session) -> str:
+def _publisher(options: argparse.Namespace, session: Session) -> str:
+    """Return the publisher that was named, else the one that all keys of the plugin's class speak for."""
+    if options.publisher is not None:
+        return parse_publisher(options.publisher)
     from keys.key_files import list_keys
 
-    publishers = sorted({public.publisher for public in list_keys(keys_folder(named, session.environment))})
-    if len(publishers) != 1:
-        known = ", ".join(f"`{publisher}`" for publisher in publishers) or "none"
-        raise UsageError(f"the publisher must be named: your keys speak for {known}", hint="add `--publisher NAME`")
-    return publishers[0]
+    role = plugin_class(Path(options.source))
+    keys = [key for key in list_keys(keys_folder(options.keys, session.environment)) if key.role.value == role]
+    publishers = sorted({key.publisher for key in keys})
+    if len(publishers) == 1:
+        return publishers[0]
+    known = (
+        f"your {role} keys speak for {', '.join(f'`{name}`' for name in publishers)}"
+        if keys
+        else f"you have no {role} key"
+    )
+    raise UsageError(f"the publisher must be named: {known}", hint="add `--publisher NAME`")

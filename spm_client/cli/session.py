@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -106,6 +107,11 @@ def read_target(path: Path) -> "Target":
     except (ValueError, RecursionError) as error:
         raise UsageError(f"the target `{path}` is not JSON: {error}") from error
     return Target.from_dict(value)
+
+
+def target_option(path: str | None) -> str:
+    """Return the words that name the same target to another command."""
+    return "" if path is None else f"--target {shlex.quote(path)}"
 
 
 def timestamp(environment: dict[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from manifests.names import fold, parse_name
+from manifests.names import parse_query
 from spm_client.cli.session import Session, timestamp
 from spm_client.workflows.uninstall import uninstall
 
@@ -12,9 +12,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, session: Session) -> int:
-    names = tuple(dict.fromkeys(parse_name(fold(name)) for name in options.names))
-    registry = session.conf().registry_id
-    generation, gone = uninstall(names, session.layout, registry, created=timestamp(session.environment))
+    names = tuple(dict.fromkeys(parse_query(name) for name in options.names))
+    generation, gone = uninstall(names, session.layout, created=timestamp(session.environment))
     session.emit({"generation": generation.number, "removed": [entry.to_dict() for entry in gone]})
     if not session.is_json:
         for entry in gone:

@@ -4,8 +4,8 @@ import argparse
 import sys
 
 from manifests.errors import SpmError, WasteTrapFound
-from manifests.names import fold, parse_name
-from spm_client.cli.session import Session
+from manifests.names import parse_query
+from spm_client.cli.session import Session, target_option
 from spm_client.workflows.verify import Checked, verify
 
 
@@ -20,8 +20,15 @@ def run(options: argparse.Namespace, session: Session) -> int:
     session.is_json = session.is_json or options.report_json
     conf = session.conf()
     target = session.target(options.target)
-    names = tuple(parse_name(fold(name)) for name in options.names)
-    checked = verify(names, session.layout.root, session.generation(conf.registry_id), conf, target)
+    names = tuple(parse_query(name) for name in options.names)
+    checked = verify(
+        names,
+        session.layout.root,
+        session.generation(conf.registry_id),
+        conf,
+        target,
+        target_option=target_option(options.target),
+    )
     report = {
         "target": {"os": target.os, "cpu": target.cpu, "devices": [device.id for device in target.devices]},
         "strict": options.strict,

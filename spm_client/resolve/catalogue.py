@@ -6,12 +6,13 @@ Reads a plugin's releases from the provider when it first matters. Chooses nothi
 from collections.abc import Iterator, Mapping, Sequence
 
 from manifests.errors import NotFound
+from manifests.fit import Misfit
 from manifests.index import ReleaseEntry
 from manifests.names import PluginName
 from manifests.ranges import Range
 from manifests.target import Target
 from manifests.versions import Version
-from spm_client.resolve.fit import Misfit, Verdict, judge
+from spm_client.resolve.fit import Verdict, judge
 from spm_client.resolve.provider import Provider
 from spm_client.resolve.requirement import Requirement
 

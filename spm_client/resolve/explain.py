@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from manifests.errors import IncompatibleTarget, NotFound, SpmError, Unsatisfiable
+from manifests.fit import Misfit
 from manifests.names import PluginName
 from spm_client.resolve.catalogue import Candidates, Catalogue
 from spm_client.resolve.core import Core, Want, find_core, wants_on
-from spm_client.resolve.fit import Misfit
 from spm_client.resolve.requirement import Requirement
 from spm_client.resolve.search import Budget
 

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from manifests.errors import FallbackRefused
+from manifests.fit import Misfit, Unknown
 from manifests.names import PluginName
 from manifests.ranges import Range
 from spm_client.resolve.catalogue import Catalogue
 from spm_client.resolve.core import find_core
 from spm_client.resolve.explain import EXPLAIN_STEPS, conflict_lines, listed
 from spm_client.resolve.fallback import Fallback
-from spm_client.resolve.fit import Fits, Misfit, Unknown, tag_of
+from spm_client.resolve.fit import Fits, tag_of
 from spm_client.resolve.requirement import Requirement
 from spm_client.resolve.search import Budget, Chosen, LimitSpent, search
 

@@ -36,6 +36,8 @@ def parse_spec(text: str, *, source: str = "you") -> Requirement:
     spec = text.strip()
     if not spec or len(spec) > MAX_SPEC_LENGTH:
         raise UsageError(f"{text[:80]!r} is not a plugin specifier", hint=_FORMS)
+    if re.fullmatch(_VERSION, spec):
+        raise UsageError(f"{spec!r} is a version, not a plugin", hint=f"write it with its plugin: `NAME=={spec}`")
     if dashed := _DASHED.fullmatch(spec):
         return _requirement(spec, dashed["name"], f"=={dashed['version']}", source)
     match = _SPEC.fullmatch(spec)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from manifests.errors import NotFound, Undecided
+from manifests.fit import Unknown
 from manifests.index import ReleaseEntry, VariantEntry
 from manifests.names import PluginName
 from manifests.target import Target
@@ -20,7 +21,7 @@ from manifests.versions import Version
 from spm_client.resolve.catalogue import Catalogue
 from spm_client.resolve.explain import failure, version_not_found
 from spm_client.resolve.fallback import FallbackRule
-from spm_client.resolve.fit import Fits, Unknown
+from spm_client.resolve.fit import Fits
 from spm_client.resolve.provider import Provider
 from spm_client.resolve.refusal import FallbackTeller
 from spm_client.resolve.requirement import Requirement

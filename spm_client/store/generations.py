@@ -23,8 +23,17 @@ _CURRENT = re.compile(rb"[0-9]{6}\n?")
 _MAX_CURRENT = 32
 
 
+MAX_RACES = 64
+
+
 class NumberTaken(Exception):
     """Another command has committed this generation's number: plan again."""
+
+
+def lost_races(layout: Layout) -> LimitReached:
+    """Return the refusal of a command that others were always faster than."""
+    message = f"other commands changed `{layout.root}` {MAX_RACES} times while this one tried"
+    return LimitReached(message, reason="limit:races", hint="run the command again")
 
 
 def read_current(layout: Layout, registry: str) -> Generation:

@@ -14,14 +14,7 @@ from pathlib import Path
 
 from keys.keyring import LoaderConf
 from keys.verified import Expected, VerifiedManifest, verify_manifest
-from manifests.devices import matches
-from manifests.errors import (
-    ConfigError,
-    IncompatibleTarget,
-    LimitReached,
-    UsageError,
-    WasteTrapFound,
-)
+from manifests.errors import ConfigError, WasteTrapFound
 from manifests.lockfile import Bindings, Generation, InstalledEntry
 from manifests.names import PluginName
 from manifests.target import Target
@@ -31,29 +24,19 @@ from spm_client.adapters.index import RegistryIndex, require_agreement
 from spm_client.progress import Progress
 from spm_client.resolve import Pin, Requirement, Resolution, resolve
 from spm_client.resolve.requirement import ANY
-from spm_client.store.generations import NumberTaken, commit, point_at_newest, read_current
+from spm_client.store.generations import MAX_RACES, NumberTaken, commit, lost_races, point_at_newest, read_current
 from spm_client.store.layout import Layout, refusals
 from spm_client.store.staging import staging
+from spm_client.workflows.consent import (
+    Wishes,
+    move_back,
+    require_bindable,
+    require_used,
+    require_within,
+    would_move_back,
+)
 from spm_client.workflows.download import download
 from spm_client.workflows.place import Placement, is_sound, remove_trees
-
-MAX_RACES = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What the one who installs asks for."""
-
-    requirements: tuple[Requirement, ...]
-    bindings: Bindings = Bindings()
-    accept_fallback: frozenset[PluginName] = frozenset()
-    pre: frozenset[PluginName] = frozenset()
-    is_strict: bool = False
-    is_dry_run: bool = False
-
-    @property
-    def names(self) -> frozenset[PluginName]:
-        return frozenset(requirement.name for requirement in self.requirements)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +60,7 @@ class Installed:
     """What was installed before and found damaged, now laid out anew."""
     dropped: tuple[InstalledEntry, ...] = ()
     """What nothing requires any more."""
+    wished: frozenset[PluginName] = frozenset()
 
 
 def install(
@@ -103,9 +87,7 @@ def install(
                 return _Attempt(wishes, layout, conf, client, index, target, folder).run(created, progress)
             except NumberTaken:
                 continue
-    raise LimitReached(
-        f"other commands changed `{layout.root}` {MAX_RACES} times while this one tried", reason="limit:races"
-    )
+    raise lost_races(layout)
 
 
 class _Attempt:
@@ -132,9 +114,10 @@ class _Attempt:
 
     def run(self, created: str, progress: Progress) -> Installed:
         self._require_registry()
-        self._require_bindable()
+        require_bindable(self._wishes, self._target)
         resolution = self._resolve()
         new = {pin.name: self._verified(pin) for pin in resolution.pins if self._is_new(pin)}
+        self._require_consent(resolution)
         changes = tuple(self._change(pin, new) for pin in resolution.pins)
         generation = self._base.following(
             registry=self._conf.registry_id, created=created, plugins=tuple(change.after for change in changes)
@@ -154,11 +137,12 @@ class _Attempt:
             remove_trees(dropped, self._layout, self._scratch)
         lost = {verified.manifest.name for verified in absent}
         return Installed(
-            generation=generation,
+            generation=self._base if generation.plugins == self._base.plugins else generation,
             changes=changes,
             findings=findings,
             repaired=frozenset(one.after.name for one in changes if one.before == one.after and one.after.name in lost),
             dropped=dropped,
+            wished=self._wishes.names,
         )
 
     def _resolve(self) -> Resolution:
@@ -202,8 +186,9 @@ class _Attempt:
         verified = new[pin.name]
         is_wished = pin.name in self._wishes.names
         bindings = before.bindings if before else Bindings()
-        if is_wished and self._wishes.bindings != Bindings():
-            bindings = self._wishes.bindings
+        if is_wished:
+            bindings = self._wishes.laid_over(bindings)
+            require_within(verified.manifest, bindings, self._target)
         after = InstalledEntry(
             name=pin.name,
             version=pin.version,
@@ -213,7 +198,7 @@ class _Attempt:
             keyids=tuple(sorted(verified.keyids)),
             requested=is_wished or bool(before and before.requested),
             requires=tuple(name for name, _ in verified.manifest.requires.plugins),
-            fallback=pin.fallback,
+            fallback=self._move_back(pin) or pin.fallback,
             bindings=bindings,
         )
         return Change(before=before, after=after, yanked=pin.release.yanked)
@@ -226,20 +211,17 @@ class _Attempt:
                 hint="use another store for another registry (`--root DIR`), or uninstall first what is there",
             )
 
-    def _require_bindable(self) -> None:
-        """Refuse a binding to devices that the target does not have: it could never be kept."""
-        bindings = self._wishes.bindings
-        if bindings != Bindings() and len(self._wishes.names) != 1:
-            raise UsageError("`--affinity` and `--batch-policy` bind one plugin: install it alone")
-        for wanted in bindings.affinity or ():
-            if not any(matches(wanted, device) for device in self._target.devices):
-                has = ", ".join(device.id for device in self._target.devices)
-                raise IncompatibleTarget(
-                    f"`--affinity={wanted}` cannot be kept: this target has {has}",
-                    reason="device",
-                    hint="bind it to a device that is there, or name the right host with `--target FILE`",
-                    affinity=str(wanted),
-                )
+    def _require_consent(self, resolution: Resolution) -> None:
+        require_used(self._wishes, resolution)
+        for pin in resolution.pins:
+            if (why := self._move_back(pin)) and pin.name not in self._wishes.accept_fallback:
+                raise would_move_back(pin, why)
+
+    def _move_back(self, pin: Pin) -> str | None:
+        before = self._base.find(pin.name)
+        if before is None or before.version <= pin.version:
+            return None
+        return move_back(pin, before.version, self._wishes, self._index.releases(pin.name))
 
     def _findings(self, new: Mapping[PluginName, VerifiedManifest], changes: tuple[Change, ...]) -> tuple[Finding, ...]:
         return tuple(
@@ -249,6 +231,7 @@ class _Attempt:
             for finding in find_traps(
                 PluginFacts.of_manifest(new[change.after.name].manifest, change.after.bindings, change.after.fallback),
                 self._target,
+                target_option=self._wishes.target_option,
             )
         )
 

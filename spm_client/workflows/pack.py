@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from manifests.author import MAX_YAML_BYTES, compile_manifest
+from manifests.author import MAX_YAML_BYTES, compile_manifest, read_yaml
 from manifests.errors import LinkRefused, PluginFailed, TypeMismatch, UsageError
 from manifests.manifest import MAX_FILES, Manifest
 from manifests.parts import FileEntry
@@ -54,6 +54,17 @@ def pack(source: Path, out: Path, *, registry: str, publisher: str, created: str
         )
         _require_entry(manifest)
         return _write(manifest, tree, out)
+
+
+def plugin_class(source: Path) -> str:
+    """Return the class that a source folder's manifest.yaml names, `core` or `ext`.
+
+    Raises: as `pack`.
+    """
+    value = read_yaml(_author_bytes(source)).get("type")
+    if value not in {"core", "ext"}:
+        raise TypeMismatch("manifest.yaml is refused: `type` is neither `core` nor `ext`")
+    return str(value)
 
 
 def _author_bytes(source: Path) -> bytes:

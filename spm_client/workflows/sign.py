@@ -7,10 +7,18 @@ from keys import core_signature, ext_signature
 from keys.key_files import KeyRole, PublicKeyFile, keyid_of
 from keys.verified import JWS_FILE, SIGNATURE_FILE_PREFIX
 from manifests.errors import KeyNamespaceMismatch, KeyRoleMismatch, KeyUnknown
+from manifests.manifest import Manifest
 from spm_client.workflows.packed import PackedFolder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+
+def may_sign(public: PublicKeyFile, manifest: Manifest) -> bool:
+    """Tell whether a key is of the manifest's class and, for ext, of its publisher."""
+    return public.role.value == manifest.type.value and (
+        public.role is KeyRole.CORE or public.publisher == manifest.publisher
+    )
 
 
 def sign(packed: PackedFolder, public: PublicKeyFile, private: "EllipticCurvePrivateKey") -> Path:

@@ -1,17 +1,17 @@
 """Uninstall: commit a generation without the plugins, then remove their trees. Resolves and fetches nothing."""
 
-from manifests.errors import LimitReached, NotFound, Unsatisfiable
+from manifests.errors import NotFound, Unsatisfiable
 from manifests.lockfile import Generation, InstalledEntry
 from manifests.names import PluginName
-from spm_client.store.generations import NumberTaken, commit, point_at_newest, read_current
+from runtime.generation import current_generation
+from spm_client.store.generations import MAX_RACES, NumberTaken, commit, lost_races, point_at_newest
 from spm_client.store.layout import Layout, refusals
 from spm_client.store.staging import staging
-from spm_client.workflows.install import MAX_RACES
 from spm_client.workflows.place import remove_trees
 
 
 def uninstall(
-    names: tuple[PluginName, ...], layout: Layout, registry: str, *, created: str
+    names: tuple[PluginName, ...], layout: Layout, *, created: str
 ) -> tuple[Generation, tuple[InstalledEntry, ...]]:
     """Remove plugins, and what was installed only for them.
 
@@ -21,7 +21,7 @@ def uninstall(
     with refusals(layout.root), staging(layout) as scratch:
         for _ in range(MAX_RACES):
             point_at_newest(layout, scratch=scratch)
-            base = read_current(layout, registry)
+            base = current_generation(layout.root)
             gone = plan(base, names)
             kept = tuple(entry for entry in base.plugins if entry not in gone)
             generation = base.following(created=created, plugins=kept)
@@ -31,7 +31,7 @@ def uninstall(
                 continue
             remove_trees(gone, layout, scratch)
             return generation, gone
-    raise LimitReached(f"other commands changed `{layout.root}` all the time", reason="limit:races")
+    raise lost_races(layout)
 
 
 def plan(base: Generation, names: tuple[PluginName, ...]) -> tuple[InstalledEntry, ...]:

@@ -35,7 +35,13 @@ class Checked:
 
 
 def verify(
-    names: tuple[PluginName, ...], root: Path, generation: Generation, conf: LoaderConf, target: Target
+    names: tuple[PluginName, ...],
+    root: Path,
+    generation: Generation,
+    conf: LoaderConf,
+    target: Target,
+    *,
+    target_option: str = "",
 ) -> tuple[Checked, ...]:
     """Check signature and every file of the named plugins, or of all; and look for waste traps in the sound ones.
 
@@ -45,13 +51,13 @@ def verify(
         if generation.find(name) is None:
             raise NotFound(f"`{name}` is not installed", hint="`spm list` shows what is", name=name)
     entries = [entry for entry in generation.plugins if not names or entry.name in names]
-    return tuple(_check(entry, root, conf, target) for entry in entries)
+    return tuple(_check(entry, root, conf, target, target_option) for entry in entries)
 
 
-def _check(entry: InstalledEntry, root: Path, conf: LoaderConf, target: Target) -> Checked:
+def _check(entry: InstalledEntry, root: Path, conf: LoaderConf, target: Target, target_option: str) -> Checked:
     try:
         plugin = open_installed(root, entry.name, conf)
     except SpmError as refusal:
         return Checked(entry=entry, refusal=refusal)
     facts = PluginFacts.of_manifest(plugin.verified.manifest, entry.bindings, entry.fallback)
-    return Checked(entry=entry, refusal=None, findings=find_traps(facts, target))
+    return Checked(entry=entry, refusal=None, findings=find_traps(facts, target, target_option=target_option))

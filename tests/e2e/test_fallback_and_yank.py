@@ -82,6 +82,36 @@ def test_a_yanked_release_is_not_taken_anew_and_is_kept_where_it_is_installed(
     assert next(row for row in rows if row.startswith("1.1.0")).endswith("yanked: it forgets")
 
 
+def test_an_installed_release_that_was_yanked_is_not_moved_back_unasked(
+    team: Team, client: Client, tmp_path: Path
+) -> None:
+    for version in ("1.0.0", "1.1.0"):
+        team.publish(write_source(tmp_path, "omicron", version))
+    client.spm("install", "omicron").ok()
+    team.publisher.spm("yank", "omicron==1.1.0", "--reason", "it forgets").ok()
+
+    with unchanged(client.home):
+        refusal = client.spm("install", "omicron")
+
+    why = "1.0.0 instead of the installed 1.1.0, which was yanked: it forgets"
+    context = refusal.refused(
+        10,
+        "fallback",
+        f"`omicron` would move back: {why}",
+        "`spm install omicron==1.0.0` asks for that; `--accept-fallback omicron` accepts and records it",
+    )
+    assert context == {"fallbacks": [{"name": "omicron", "version": "1.0.0", "why": why}], "accept": ["omicron"]}
+    assert client.spm("install", "omicron", "--accept-fallback", "omicron").code == 0
+    assert client.told("list").out.splitlines()[1].split()[:3] == ["omicron", "1.0.0", "(fallback)"]
+
+
+def test_an_acceptance_of_nothing_is_refused(client: Client) -> None:
+    with unchanged(client.home):
+        refusal = client.spm("install", "beta", "--accept-fallback", "bta")
+
+    refusal.refused(2, "usage", "`--accept-fallback bta`: `bta` is not among what would be installed")
+
+
 def test_a_plugin_of_which_every_release_in_range_is_yanked_is_refused_with_the_reason(
     team: Team, client: Client, tmp_path: Path
 ) -> None:

@@ -11,7 +11,12 @@ from tests.e2e.snapshots import unchanged
 
 pytestmark = pytest.mark.e2e
 
-COMMANDS = [("install", "alpha"), ("verify",), ("run", "alpha", "--input", "x.json"), ("uninstall", "alpha")]
+COMMANDS = [
+    ("install", "alpha"),
+    ("verify",),
+    ("run", "alpha", "--input", "x.json"),
+    ("yank", "alpha==1.0.0", "--undo"),
+]
 
 
 @pytest.mark.parametrize("mode", [0o664, 0o646])
@@ -54,9 +59,9 @@ def test_without_a_loader_conf_nothing_is_trusted(client: Client, tmp_path: Path
 
     refusal.refused(
         26,
-        "conf-syntax",
-        f"{client.conf} cannot be read: No such file or directory",
-        "loader.conf says which registry and keys to trust; get it from whoever runs your registry",
+        "conf-missing",
+        f"{client.conf} is not there, and without it nothing says whom to trust",
+        "get loader.conf from whoever runs your registry, and put it there",
     )
 
 

@@ -25,7 +25,7 @@ def test_a_plugin_is_installed_with_what_it_requires_and_run_and_uninstalled(
     removed = client.told("uninstall", "alpha")
 
     assert installed.ok().out == (
-        "installed alpha 2.0.0 (ext)\ninstalled beta 1.1.0 (ext), required by another plugin\n"
+        "installed  alpha 2.0.0 (ext)\ninstalled  beta 1.1.0 (ext), required by another plugin\n"
     )
     assert listed.ok().out == (
         "NAME   VERSION  CLASS  BOUND TO  BATCH  WANTED BY\n"
@@ -81,10 +81,11 @@ def test_an_older_release_is_installed_where_it_was_asked_for_and_changed_on_dem
     older = client.told("install", "alpha==1.0.0")
     newer = client.told("install", "alpha@^1")
 
-    assert older.ok().out == ("installed alpha 1.0.0 (ext)\ninstalled beta 1.1.0 (ext), required by another plugin\n")
-    assert newer.ok().out == (
-        "changed   alpha 1.1.0 (ext), was 1.0.0\nunchanged beta 1.1.0 (ext), required by another plugin\n"
-    )
+    back = client.told("install", "alpha==1.0.0")
+
+    assert older.ok().out == ("installed  alpha 1.0.0 (ext)\ninstalled  beta 1.1.0 (ext), required by another plugin\n")
+    assert newer.ok().out == "upgraded   alpha 1.1.0 (ext), was 1.0.0\n"
+    assert back.ok().out == "downgraded alpha 1.0.0 (ext), was 1.1.0\n"
 
 
 def test_a_second_install_changes_nothing(client: Client) -> None:
@@ -93,7 +94,7 @@ def test_a_second_install_changes_nothing(client: Client) -> None:
     with unchanged(client.home):
         again = client.told("install", "alpha")
 
-    assert again.ok().out == ("unchanged alpha 2.0.0 (ext)\nunchanged beta 1.1.0 (ext), required by another plugin\n")
+    assert again.ok().out == "unchanged  alpha 2.0.0 (ext)\n"
 
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(client: Client) -> None:

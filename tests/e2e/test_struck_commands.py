@@ -125,7 +125,7 @@ def test_an_interrupted_install_changes_all_or_nothing_and_sweeps_up(base: Clien
     for answer, machine in zip(answers, machines, strict=False):
         assert answer.code in (0, 130)
         if answer.code == 130:
-            assert answer.err == "interrupted; what is installed is whole, and `spm list` shows it\n"
+            assert answer.err == "\ninterrupted; what is installed is whole, and `spm list` shows it\n"
         assert snapshot(machine.store) == before or whole(machine) == NEW
 
 

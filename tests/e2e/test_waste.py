@@ -82,7 +82,7 @@ def test_a_plugin_that_names_no_device_wastes_a_host_with_several_accelerators_o
                 (
                     "affinity-unbound",
                     "`free` 1.0.0 names no device, and this target has several accelerators: cuda:0, cuda:1",
-                    "spm install free==1.0.0 --affinity=cuda:0",
+                    f"spm install free==1.0.0 --affinity=cuda:0 --target {accelerated}",
                 )
             ],
         )
@@ -90,7 +90,9 @@ def test_a_plugin_that_names_no_device_wastes_a_host_with_several_accelerators_o
 
 def test_the_remedy_of_a_trap_mends_it(client: Client, accelerated: Path) -> None:
     client.spm("install", "free").ok()
-    client.spm("install", "free==1.0.0", "--affinity=cuda:0", "--target", accelerated).ok()
+    _, [(_, _, remedy)] = messages(client, "--target", accelerated)
+
+    client.spm(*remedy.removeprefix("spm ").split()).ok()
 
     assert messages(client, "--target", accelerated) == (0, [])
     assert client.told("list").ok().out == (
@@ -151,3 +153,44 @@ def test_a_target_that_cannot_be_read_is_refused(
         refusal = client.spm("verify", "--target", path)
 
     refusal.refused(2, reason, message.format(path=path))
+
+
+def test_bindings_of_two_remedies_stand_together_and_can_be_dropped(client: Client) -> None:
+    assert client.spm("install", "idle==1.0.0", "--affinity=cpu").code == 0
+    assert client.spm("install", "idle==1.0.0", "--batch-policy=adaptive").code == 0
+    both = client.told("list").out.splitlines()[1].split()
+
+    assert client.spm("install", "idle", "--unbind").code == 0
+
+    assert both == ["idle", "1.0.0", "ext", "cpu", "adaptive", "you"]
+    assert client.told("list").out.splitlines()[1].split() == ["idle", "1.0.0", "ext", "-", "-", "you"]
+
+
+def test_a_binding_outside_the_signed_affinity_is_refused(client: Client, accelerated: Path) -> None:
+    with unchanged(client.home):
+        refusal = client.spm("install", "beta", "--affinity=cuda:0", "--target", accelerated)
+
+    context = refusal.refused(
+        12,
+        "device",
+        "`beta` 1.1.0 cannot be bound to `cuda:0`: its author names only `cpu`",
+        "bind it to one of those, or ask its publisher for a release that names more",
+    )
+    assert context == {"affinity": "cuda:0", "devices": ["cuda:0"]}
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (
+            "--affinity=",
+            "'' is not a device: write `cpu`, `cuda`, `cuda:0`, `cuda:sm_86`, `npu`, `npu:0`, `xpu` or `mps`",
+        ),
+        ("--batch-policy=", "batch_policy is '', not one of `adaptive`, `static`, `none`"),
+    ],
+)
+def test_an_empty_binding_is_refused(client: Client, option: str, message: str) -> None:
+    with unchanged(client.home):
+        refusal = client.spm("install", "beta", option)
+
+    refusal.refused(2, "usage", message)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from keys.key_files import KeyRole, PublicKeyFile
 from keys.keyring import MAX_CONF_BYTES, LoaderConf, loader_block
 from keys.pinned_keys import CoreKey, ExtKey
-from manifests.errors import ConfigPermissions, ConfigSyntax, KeyRoleMismatch, KeyUnknown, UsageError
+from manifests.errors import ConfigMissing, ConfigPermissions, ConfigSyntax, KeyRoleMismatch, KeyUnknown, UsageError
 from manifests.parts import Capabilities
 from tests.keys.builders import (
     CORE,
@@ -282,13 +282,13 @@ def test_file_of_the_user_who_runs_spm_is_read(folder_open_to_all: Path) -> None
 
 
 def test_missing_file_says_where_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(ConfigSyntax) as caught:
+    with pytest.raises(ConfigMissing) as caught:
         LoaderConf.read(tmp_path / "loader.conf")
 
-    assert caught.value.message == f"{tmp_path / 'loader.conf'} cannot be read: No such file or directory"
-    assert caught.value.hint == (
-        "loader.conf says which registry and keys to trust; get it from whoever runs your registry"
-    )
+    path = tmp_path / "loader.conf"
+    assert caught.value.reason == "conf-missing"
+    assert caught.value.message == f"{path} is not there, and without it nothing says whom to trust"
+    assert caught.value.hint == "get loader.conf from whoever runs your registry, and put it there"
 
 
 def test_file_that_is_too_big_is_refused(tmp_path: Path) -> None:

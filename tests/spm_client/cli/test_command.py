@@ -56,8 +56,7 @@ def test_an_unknown_command_is_refused_with_a_near_one(spm: Spm, arguments: list
         (["uninstall"], "the following arguments are required: NAME", "spm uninstall"),
         (["info"], "the following arguments are required: NAME", "spm info"),
         (["pack"], "the following arguments are required: DIR", "spm pack"),
-        (["sign"], "the following arguments are required: PACKED, --key", "spm sign"),
-        (["sign", "x"], "the following arguments are required: --key", "spm sign"),
+        (["sign"], "the following arguments are required: PACKED", "spm sign"),
         (["publish"], "the following arguments are required: PACKED", "spm publish"),
         (["yank"], "the following arguments are required: NAME==VERSION", "spm yank"),
         (["run", "x"], "the following arguments are required: --input/-i", "spm run"),
@@ -126,13 +125,10 @@ def test_a_listing_changes_nothing_on_disk(spm: Spm, tmp_path: Path) -> None:
 def test_a_refusal_is_json_on_stdout_and_words_on_stderr(spm: Spm, tmp_path: Path, place: list[str]) -> None:
     told = spm(*place)
 
-    path = tmp_path / "home" / ".config" / "spm" / "keys" / "k.pub"
-    message = f"the key file {path} cannot be read: No such file or directory"
+    message, hint = "`x` is not a packed plugin: it has no `manifest.json`", "make one with `spm pack DIR`"
     assert told.code == 2
-    assert told.err == f"error[usage]: {message}\n"
-    assert told.document == {
-        "error": {"exit": 2, "reason": "usage", "message": message, "context": {"path": str(path)}, "hint": ""}
-    }
+    assert told.err == f"error[usage]: {message}\n  hint: {hint}\n"
+    assert told.document == {"error": {"exit": 2, "reason": "usage", "message": message, "context": {}, "hint": hint}}
 
 
 def test_a_line_that_cannot_be_parsed_is_json_too(spm: Spm) -> None:
@@ -153,8 +149,8 @@ def test_a_store_without_a_configuration_says_where_one_comes_from(spm: Spm, tmp
 
     assert (told.code, told.out) == (26, "")
     assert told.err == (
-        f"error[conf-syntax]: {tmp_path / 'loader.conf'} cannot be read: No such file or directory\n"
-        "  hint: loader.conf says which registry and keys to trust; get it from whoever runs your registry\n"
+        f"error[conf-missing]: {tmp_path / 'loader.conf'} is not there, and without it nothing says whom to trust\n"
+        "  hint: get loader.conf from whoever runs your registry, and put it there\n"
     )
 
 
@@ -184,7 +180,7 @@ def test_help_of_each_action_on_keys_lists_its_options(spm: Spm, action: str) ->
     told = spm("keys", action, "--help")
 
     assert (told.code, told.err) == (0, "")
-    assert told.out.startswith(f"usage: spm keys {action} [-h] [--keys DIR] [--json]")
+    assert told.out.startswith(f"usage: spm keys {action} [-h] [--keys DIR] [--root DIR] [--json]")
 
 
 def test_help_lists_every_command_with_its_summary(spm: Spm) -> None:

@@ -77,7 +77,7 @@ def test_keys_are_listed_by_name(spm: Spm, folder: Path) -> None:
 
 
 def test_an_empty_folder_has_no_keys(spm: Spm, folder: Path) -> None:
-    assert spm("keys", "list", "--keys", folder).out == "NAME  ROLE  PUBLISHER  KEYID\n"
+    assert spm("keys", "list", "--keys", folder).out == "there are no keys yet: `spm keys new` makes one\n"
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from manifests.fit import Misfit, Unknown
 from manifests.index import ReleaseEntry, VariantEntry
 from manifests.target import Target, TorchFacts
-from spm_client.resolve.fit import Fits, Misfit, Unknown, judge, tag_of
+from spm_client.resolve.fit import Fits, judge, tag_of
 from tests.spm_client.resolve.universe import HOST, gpu_host, release, variant
 
 NO_TORCH = replace(HOST, torch=None)
