@@ -5,7 +5,8 @@ PYTHON ?= python3
 TORCH ?=
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.ready
+# One stamp for each torch: to ask for another is to set up anew.
+STAMP := $(VENV)/.ready-$(subst /,_,$(or $(TORCH),pinned))
 
 # Compiled modules make the commands start in half the time; some machines turn them off.
 export PYTHONDONTWRITEBYTECODE :=
@@ -22,7 +23,8 @@ setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt deploy/setup.sh
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" TORCH="$(TORCH)" sh deploy/setup.sh
-	@touch $(STAMP)
+	@rm -f $(VENV)/.ready-*
+	@touch '$(STAMP)'
 
 demo: setup
 	@$(BIN)/python -m demo
@@ -47,4 +49,4 @@ format:
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .demo .tour dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
