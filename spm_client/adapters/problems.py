@@ -80,13 +80,16 @@ def _problems(problem: dict[str, Any]) -> list[dict[str, str]]:
     return [{"type": _text(one, "type")[:64], "detail": _text(one, "detail")} for one in found[:_MAX_PROBLEMS]]
 
 
-def _text(value: dict[str, Any], member: str) -> str:
-    """Return a member that is text, bounded, without what could move a terminal's cursor."""
-    text = value.get(member)
-    shown = text[:_MAX_TEXT] if isinstance(text, str) else ""
+def plain_text(value: object) -> str:
+    """Return text of a registry, bounded, on one line, without what could move a terminal's cursor."""
+    shown = value[:_MAX_TEXT] if isinstance(value, str) else ""
     return "".join(
-        letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in shown
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in shown.replace("\n", " ")
     )
+
+
+def _text(value: dict[str, Any], member: str) -> str:
+    return plain_text(value.get(member))
 
 
 def _problem(content_type: str, body: bytes) -> dict[str, Any] | None:

@@ -1,6 +1,7 @@
 """`spm publish`."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from spm_client.cli.session import Session
@@ -25,8 +26,11 @@ def run(options: argparse.Namespace, session: Session) -> int:
             "registry": conf.registry_id,
             "was_there": published.was_there,
             "uploaded_blobs": published.uploaded_blobs,
+            "warnings": list(published.warnings),
         }
     )
+    for warning in published.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     if not session.is_json:
         how = "already there" if published.was_there else f"{published.uploaded_blobs} blobs sent"
         print(f"published {published.name} {published.version} to {conf.registry_id} ({how})")

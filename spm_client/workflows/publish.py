@@ -3,12 +3,16 @@
 import base64
 import os
 from dataclasses import dataclass
+from typing import Any
 
 from manifests.errors import BadResponse, SizeMismatch, UsageError
 from manifests.parts import FileEntry
 from spm_client.adapters.http import RegistryClient
+from spm_client.adapters.problems import plain_text
 from spm_client.progress import Progress
 from spm_client.workflows.packed import PackedFolder
+
+MAX_WARNINGS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +23,8 @@ class Published:
     version: str
     was_there: bool
     uploaded_blobs: int
+    warnings: tuple[str, ...] = ()
+    """What the registry took and still thinks worth a look."""
 
 
 def publish(packed: tuple[PackedFolder, ...], client: RegistryClient, progress: Progress) -> Published:
@@ -31,13 +37,19 @@ def publish(packed: tuple[PackedFolder, ...], client: RegistryClient, progress: 
         folder.require_signed()
     answer = client.call("POST", "/v1/uploads", {"manifests": [_offer(folder) for folder in packed]})
     if answer.get("published") is True:
-        return Published(name=name, version=version, was_there=True, uploaded_blobs=0)
+        return Published(name=name, version=version, was_there=True, uploaded_blobs=0, warnings=_warnings(answer))
     upload, missing = answer.get("upload"), answer.get("missing")
     if not isinstance(upload, str) or not isinstance(missing, list):
         raise BadResponse("the registry answered an upload without its id and missing blobs")
     _send_blobs(packed, [str(digest) for digest in missing], f"/v1/uploads/{upload}/blobs", client, progress)
-    client.call("POST", f"/v1/uploads/{upload}/commit", {})
-    return Published(name=name, version=version, was_there=False, uploaded_blobs=len(missing))
+    done = client.call("POST", f"/v1/uploads/{upload}/commit", {})
+    return Published(name=name, version=version, was_there=False, uploaded_blobs=len(missing), warnings=_warnings(done))
+
+
+def _warnings(answer: dict[str, Any]) -> tuple[str, ...]:
+    listed = answer.get("warnings")
+    found = listed[:MAX_WARNINGS] if isinstance(listed, list) else []
+    return tuple(plain_text(one.get("detail")) for one in found if isinstance(one, dict))
 
 
 def _one_release(packed: tuple[PackedFolder, ...]) -> tuple[str, str]:

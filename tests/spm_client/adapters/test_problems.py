@@ -224,10 +224,10 @@ def test_problems_that_nest_themselves_are_taken_once() -> None:
     assert refused.context == {"problems": [{"type": "publish-refused", "detail": "again"}]}
 
 
-def test_nothing_moves_the_cursor_of_a_terminal() -> None:
+def test_nothing_moves_the_cursor_of_a_terminal_or_begins_a_line() -> None:
     refused = refusal(type="scope", detail="a\x1b[2Jb\rc\nd\u202ee", hint="\x07")
 
-    assert (refused.message, refused.hint) == ("a�[2Jb�c\nd�e", "�")
+    assert (refused.message, refused.hint) == ("a�[2Jb�c d�e", "�")
 
 
 def test_every_answer_is_of_a_family_with_an_exit_code() -> None:
