@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
-from manifests.errors import RegistryRefused, SpmError
+from manifests.errors import RegistryRefused
 from registry.api.conditions import RangeNotSatisfiable, Span, matches, span_of
 from registry.api.problems import Problem, problem_of
-from registry.api.slots import Slots
 
 StartResponse = Callable[..., Any]
 Headers = list[tuple[str, str]]
 
 CHUNK = 256 << 10
-# Up to this size an answer is handed to the server at once; beyond it, it holds a thread until the client took it all.
+# Up to this size an answer is handed to the server at once; beyond it, the server sends it from its file.
 MAX_AT_ONCE = 1 << 20
 
 
@@ -28,7 +27,6 @@ class Answer:
     size: int
     data: bytes | None = None
     file: BinaryIO | None = None
-    streams: Slots | None = None
 
     def send(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer as the request's conditions and range ask."""
@@ -66,9 +64,8 @@ class Answer:
         if self.data is not None:
             return [self.data[first : first + length]]
         assert self.file is not None
-        assert self.streams is not None
         if length > MAX_AT_ONCE:
-            return FileSpan(self.file, first, length, self.streams)
+            return FileSpan(self.file, first, length)
         with self.file as file:
             file.seek(first)
             return [_exactly(file, length)]
@@ -91,15 +88,12 @@ class Answer:
 class FileSpan:
     """Part of an open file, chunk by chunk, so that memory stays bounded whatever its size."""
 
-    def __init__(self, file: BinaryIO, first: int, length: int, streams: Slots) -> None:
+    def __init__(self, file: BinaryIO, first: int, length: int) -> None:
+        self.path = str(file.name)
+        self.first = first
+        self.length = length
         self._file = file
         self._left = length
-        self._streams = streams
-        try:
-            streams.take()
-        except SpmError:
-            file.close()
-            raise
         file.seek(first)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -115,9 +109,7 @@ class FileSpan:
 
     def close(self) -> None:
         """Close the file; WSGI calls this also when the client went away."""
-        if not self._file.closed:
-            self._file.close()
-            self._streams.give()
+        self._file.close()
 
 
 def _exactly(file: BinaryIO, length: int) -> bytes:

@@ -1,15 +1,14 @@
 """Request bodies, never longer than they may be. Reads no meaning into them beyond JSON objects."""
 
 import json
+from io import BytesIO
 from typing import Any, BinaryIO, cast
 
 from flask import Response, g, request
 
 from manifests.errors import RegistryRefused, SizeMismatch, TooBig, UsageError
-from registry.services.policy import ANYONE
 
 CHUNK = 1 << 20
-MAX_DRAIN = 8 << 20
 
 
 def declared_length() -> int:
@@ -49,15 +48,11 @@ def source() -> CountedBody:
     return cast(CountedBody, g.body)
 
 
-def drain(response: Response) -> Response:
-    """Take in what a known caller still sends: many clients look for an answer only after their last byte."""
-    if g.get("caller", ANYONE) is ANYONE or "HTTP_TRANSFER_ENCODING" in request.environ:
-        return response
+def pass_over() -> None:
+    """Take in what is left of the body and forget it: its sender looks for an answer only after the last byte."""
     body = source()
-    if response.status_code < 400 or body.left <= MAX_DRAIN:
-        while body.left and body.read(CHUNK):
-            pass
-    return response
+    while body.left and body.read(CHUNK):
+        pass
 
 
 def read_body(limit: int) -> bytes:
@@ -70,12 +65,12 @@ def read_body(limit: int) -> bytes:
     length = declared_length()
     if length > limit:
         raise TooBig(f"the request body has {length} bytes, more than the {limit} allowed", limit=limit, got=length)
-    body, chunks = source(), []
+    body, held = source(), BytesIO()
     while body.left and (chunk := body.read(CHUNK)):
-        chunks.append(chunk)
+        held.write(chunk)
     if body.left:
         raise SizeMismatch(f"the request declared {length} bytes and ended after {length - body.left}")
-    return b"".join(chunks)
+    return held.getvalue()
 
 
 def read_object(limit: int) -> dict[str, Any]:

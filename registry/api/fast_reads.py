@@ -11,13 +11,11 @@ from typing import Any
 from manifests.errors import NotFound, RegistryRefused, SpmError
 from registry.api.answers import Answer, StartResponse, send_problem
 from registry.api.problems import internal_problem, problem_of
-from registry.api.slots import Slots
 from registry.services.policy import ANYONE, Action, require
 from registry.services.reading import Reader
 
 Wsgi = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
-MAX_STREAMS = 160
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _PREFIXES = ("/v1/index/", "/v1/manifests/", "/v1/blobs/")
 _SHA256 = "[0-9a-f]{64}"
@@ -29,7 +27,6 @@ class FastReads:
     def __init__(self, behind: Wsgi, reader: Reader) -> None:
         self._behind = behind
         self._reader = reader
-        self._streams = Slots(MAX_STREAMS, "large downloads")
         self.routes: tuple[tuple[re.Pattern[str], Action, Callable[..., Answer]], ...] = (
             (re.compile(r"/v1/index/([a-z0-9-]{1,64})\.json"), Action.READ_INDEX, self._shard),
             (re.compile(rf"/v1/blobs/({_SHA256})"), Action.READ_BLOB, self._blob),
@@ -100,7 +97,6 @@ class FastReads:
             content_type="application/octet-stream",
             size=size,
             file=file,
-            streams=self._streams,
         )
 
 

@@ -7,7 +7,6 @@ from flask import Flask, g, request
 from werkzeug.exceptions import HTTPException
 
 from manifests.errors import NotFound, RegistryRefused, SpmError, UsageError
-from registry.api.bodies import drain
 from registry.api.problems import Problem, internal_problem, problem_of
 from registry.services.policy import ALLOWED, ANYONE, Action, Caller, Role, require
 
@@ -22,7 +21,6 @@ class GuardedFlask(Flask):
         self._authenticate = authenticate
         super().__init__(import_name, static_folder=None)
         self.before_request(self._guard)
-        self.after_request(drain)
         self.register_error_handler(Exception, _answer_error)
 
     def add_url_rule(

@@ -65,6 +65,7 @@ _STATUS_BY_REASON = {
     "method": 405,
     "offset": 409,
     "range": 416,
+    "slow-body": 408,
     "storage-full": 507,
     "upload-busy": 409,
 }

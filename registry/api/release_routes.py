@@ -7,10 +7,12 @@ from flask import Blueprint, Response
 from manifests.errors import UsageError
 from registry.api.bodies import json_response, read_object
 from registry.api.guarded import caller
+from registry.api.slots import Slots
 from registry.services.policy import Action
 from registry.services.yanking import Yanked, unyank, yank
 from registry.storage.site import Site
 
+MAX_YANKERS = 8
 _MAX_BODY = 16 << 10
 _YANK = "/v1/plugins/<string(maxlength=64):name>/<string(maxlength=64):version>/yank"
 
@@ -18,10 +20,13 @@ _YANK = "/v1/plugins/<string(maxlength=64):name>/<string(maxlength=64):version>/
 def release_routes(site: Site, now: Callable[[], int]) -> Blueprint:
     """Return the routes."""
     routes = Blueprint("releases", __name__)
+    yankers = Slots(MAX_YANKERS, "yanks")
 
     @routes.post(_YANK, action=Action.YANK)
     def yank_(name: str, version: str) -> Response:
-        return _yanked(yank(site.database, name, version, _reason(), caller(), now()))
+        with yankers:
+            reason = _reason()
+        return _yanked(yank(site.database, name, version, reason, caller(), now()))
 
     @routes.delete(_YANK, action=Action.UNYANK)
     def unyank_(name: str, version: str) -> Response:

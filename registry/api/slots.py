@@ -13,6 +13,12 @@ class Slots:
         self._what = what
         self._free = BoundedSemaphore(count)
 
+    def __enter__(self) -> None:
+        self.take()
+
+    def __exit__(self, *_error: object) -> None:
+        self.give()
+
     def take(self) -> None:
         """Take a place.
 

@@ -1,11 +1,12 @@
 """Routes of a publish: open, send files, commit. The rules are in `registry.services.publishing`."""
 
 from collections.abc import Callable
+from typing import Any
 
 from flask import Blueprint, Response, request
 
 from manifests.errors import UsageError
-from registry.api.bodies import declared_length, json_response, read_body, source
+from registry.api.bodies import declared_length, json_response, pass_over, read_body, source
 from registry.api.conditions import content_range
 from registry.api.guarded import caller
 from registry.api.slots import Slots
@@ -15,6 +16,8 @@ from registry.services.submission import MAX_BODY
 from registry.storage.site import Site
 
 MAX_SENDERS = 64
+# Each may hold a whole request body in memory.
+MAX_OPENERS = 8
 _FILE = "/v1/uploads/<string(length=32):upload_id>/blobs/<string(length=64):sha256>"
 
 
@@ -22,10 +25,12 @@ def upload_routes(site: Site, now: Callable[[], int]) -> Blueprint:
     """Return the routes."""
     routes = Blueprint("uploads", __name__)
     senders = Slots(MAX_SENDERS, "files on their way in")
+    openers = Slots(MAX_OPENERS, "publishes that begin")
 
     @routes.post("/v1/uploads", action=Action.OPEN_UPLOAD)
     def open_() -> Response:
-        opened = open_upload(site, read_body(MAX_BODY), caller(), now())
+        with openers:
+            opened = open_upload(site, read_body(MAX_BODY), caller(), now())
         if isinstance(opened, Published):
             return _published(opened)
         return json_response({"upload": opened.upload_id, "missing": list(opened.missing)}, 201)
@@ -38,11 +43,9 @@ def upload_routes(site: Site, now: Callable[[], int]) -> Blueprint:
     @routes.put(_FILE, action=Action.SEND_BLOB)
     def send(upload_id: str, sha256: str) -> Response:
         chunk = _chunk()
-        senders.take()
-        try:
+        with senders:
             offset, size = receive(site, upload_id, sha256, chunk, caller(), now())
-        finally:
-            senders.give()
+            pass_over()
         return json_response({"offset": offset, "complete": offset == size}, Upload_Offset=str(offset))
 
     @routes.post("/v1/uploads/<string(length=32):upload_id>/commit", action=Action.COMMIT_UPLOAD)
@@ -53,11 +56,12 @@ def upload_routes(site: Site, now: Callable[[], int]) -> Blueprint:
 
 
 def _published(published: Published) -> Response:
-    value = {
+    value: dict[str, Any] = {
         "published": True,
         "name": published.name,
         "version": published.version,
         "serial": published.serial,
+        "warnings": [{"type": warning.reason, "detail": warning.whole} for warning in published.warnings],
     }
     return json_response(value, 201 if published.is_new else 200)
 

@@ -1,21 +1,22 @@
 """`spm-registry init`: makes a registry and shows its token once."""
 
 import argparse
-import json
-import sys
 import time
 
+from registry.commands.output import note, show, show_json
+from registry.commands.times import day_of
 from registry.services.setup import DEFAULT_ID, DEFAULT_URL, NewRegistry, make_registry
+from registry.services.tokens import DEFAULT_DAYS
 
 
 def run(options: argparse.Namespace) -> int:
     """Make the registry and say what to do next."""
     new = make_registry(options.root, options.id or DEFAULT_ID, options.url or DEFAULT_URL, int(time.time()))
     if options.json:
-        print(json.dumps(_value(new), ensure_ascii=False))
+        show_json(_value(new))
     else:
-        print(_text(new))
-        print("The token is not stored and cannot be shown again.", file=sys.stderr)
+        show(_text(new))
+        note("The token is not stored and cannot be shown again.")
     return 0
 
 
@@ -25,6 +26,7 @@ def _value(new: NewRegistry) -> dict[str, str]:
         "id": new.registry_id,
         "url": new.url,
         "token": new.token,
+        "token_expires": day_of(new.token_ends),
         "loader_conf": new.loader_conf,
     }
 
@@ -35,6 +37,7 @@ def _text(new: NewRegistry) -> str:
             f"Made the registry `{new.registry_id}` in {new.root}",
             f"  URL          {new.url}",
             f"  admin token  {new.token}",
+            f"  valid until  {day_of(new.token_ends)} ({DEFAULT_DAYS} days); `spm-registry token new` makes the next",
             "",
             f"Give each client {new.root}/loader.conf:",
             "",

@@ -1,18 +1,26 @@
-"""`spm-registry loader-conf`: prints the file that clients need."""
+"""`spm-registry loader-conf`: hands out the file that clients need."""
 
 import argparse
-import json
+import sys
 
 from keys.keyring import LoaderConf
-from registry.storage.site import open_site
+from registry.commands.output import note, show_json
+from registry.storage.site import using_site, write_public_file
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print loader.conf, once it is known to be a good one."""
-    path = open_site(options.root).loader_conf
+    """Print or write loader.conf, once it is known to be a good one."""
+    with using_site(options.root) as site:
+        path = site.loader_conf
     LoaderConf.read(path)
     text = path.read_text(encoding="utf-8")
-    print(json.dumps({"loader_conf": text}, ensure_ascii=False) if options.json else text, end="")
+    if options.output is not None:
+        # Not left to the shell's umask: a file that its group may write is refused by every client.
+        write_public_file(options.output, text)
     if options.json:
-        print()
+        show_json({"loader_conf": text} | ({"path": str(options.output)} if options.output else {}))
+    elif options.output is not None:
+        note(f"Wrote {options.output}")
+    else:
+        sys.stdout.write(text)
     return 0

@@ -18,20 +18,25 @@ from granian.log import LogLevels
 from granian.server import Server
 
 from manifests.errors import RegistryUnreachable, UsageError
+from registry.api.gateway import Gateway
 from registry.app import load_app
 from registry.log import log_to_stderr
 from registry.services.publishing import trust
-from registry.storage.site import open_site
+from registry.storage.site import using_site
 
-# Most of them wait: see `MAX_STREAMS` and `MAX_SENDERS`, which leave some free for quick answers.
-_THREADS = 256
+# Requests whose body is awaited hold a thread: `MAX_SENDERS`, `MAX_OPENERS` and `MAX_YANKERS` leave some for the rest.
+_THREADS = 128
 _STOP_SECONDS = 10
 _POLL_SECONDS = 0.05
 _QUIET = {
     "formatters": {},
     "handlers": {},
-    "loggers": {"_granian": {"level": "ERROR", "handlers": [], "propagate": True}},
+    "loggers": {
+        "_granian": {"level": "ERROR", "handlers": [], "propagate": True},
+        "granian.access": {"level": "INFO", "handlers": [], "propagate": True},
+    },
 }
+_REQUEST = "%(addr)s %(method)s %(path)s %(status)d %(dt_ms).1f ms"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,21 +56,23 @@ def run(options: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT."""
     log_to_stderr()
     registry_id = _check_site(options.root)
-    address = _free_address(_parse_bind(options.bind))
-    server = _server(address, options.workers)
-    announce = partial(_announce, address, registry_id, options.workers, options.json)
+    root, address = options.root.resolve(), _free_address(_parse_bind(options.bind))
+    server = _server(address, options)
+    announce = partial(_announce, address, registry_id, root, options)
     server.on_startup(lambda: threading.Thread(target=announce, daemon=True).start())
-    server.serve(target_loader=partial(_load_worker, options.root.resolve(), os.getpid()), wrap_loader=False)
+    server.serve(target_loader=partial(_load_worker, root, os.getpid()), wrap_loader=False)
+    # The workers end without closing their connections, which leaves commits in the write-ahead log alone.
+    with using_site(root) as site:
+        site.database.settle()
     return 0
 
 
 def _check_site(root: Path) -> str:
-    site = open_site(root)
-    with site.database.reading() as records:
-        registry_id = trust(site, records).registry_id
     # The workers are forked: they must not share this process's connections.
-    site.database.close()
-    return registry_id
+    with using_site(root) as site:
+        site.parts.prepare()
+        with site.database.reading() as records:
+            return trust(site, records).registry_id
 
 
 def _parse_bind(text: str) -> Address:
@@ -98,18 +105,19 @@ def _free_address(address: Address) -> Address:
         ) from error
 
 
-def _server(address: Address, workers: int) -> Any:
+def _server(address: Address, options: argparse.Namespace) -> Any:
     return Server(
         "registry.app",
         address=address.host,
         port=address.port,
-        interface=Interfaces.WSGI,
-        workers=workers,
-        blocking_threads=_THREADS,
+        interface=Interfaces.RSGI,
+        workers=options.workers,
         http=HTTPModes.http1,
         websockets=False,
         log_level=LogLevels.error,
         log_dictconfig=_QUIET,
+        log_access=options.log_requests,
+        log_access_format=_REQUEST,
         respawn_failed_workers=True,
         workers_kill_timeout=_STOP_SECONDS,
     )
@@ -118,7 +126,7 @@ def _server(address: Address, workers: int) -> Any:
 def _load_worker(root: Path, parent: int) -> Any:
     log_to_stderr()
     threading.Thread(target=_stop_with_parent, args=(parent,), daemon=True).start()
-    return load_app(root)
+    return Gateway(load_app(root), _THREADS)
 
 
 def _stop_with_parent(parent: int) -> None:
@@ -128,14 +136,16 @@ def _stop_with_parent(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _announce(address: Address, registry_id: str, workers: int, as_json: bool) -> None:
+def _announce(address: Address, registry_id: str, root: Path, options: argparse.Namespace) -> None:
     while not _is_healthy(address):
         time.sleep(_POLL_SECONDS)
-    if as_json:
-        line = json.dumps({"id": registry_id, "url": address.url, "workers": workers, "pid": os.getpid()})
+    workers = options.workers
+    if options.json:
+        value = {"id": registry_id, "url": address.url, "root": str(root), "workers": workers, "pid": os.getpid()}
+        line = json.dumps(value)
     else:
         count = "1 worker" if workers == 1 else f"{workers} workers"
-        line = f"Serving the registry `{registry_id}` at {address.url} ({count}); Ctrl-C stops it"
+        line = f"Serving the registry `{registry_id}` from {root} at {address.url} ({count}); Ctrl-C stops it"
     print(line, flush=True)
 
 

@@ -1,28 +1,38 @@
 """`spm-registry token list`: shows every token but its text."""
 
 import argparse
-import json
+import time
 
+from registry.commands.output import show, show_json
 from registry.commands.times import day_of
+from registry.services.tokens import revoked_at
 from registry.storage.rows import TokenRow
-from registry.storage.site import open_site
+from registry.storage.site import using_site
 
 
 def run(options: argparse.Namespace) -> int:
     """Print all tokens, oldest first."""
-    with open_site(options.root).database.reading() as records:
-        rows = records.tokens()
+    with using_site(options.root) as site, site.database.reading() as records:
+        rows = [(row, revoked_at(records, row)) for row in records.tokens()]
     if options.json:
-        print(json.dumps({"tokens": [_value(row) for row in rows]}, ensure_ascii=False))
+        show_json({"tokens": [_value(row, revoked) for row, revoked in rows]})
         return 0
-    for row in rows:
+    now = int(time.time())
+    for row, revoked in rows:
         used = "never used" if row.last_used_at is None else f"last used {day_of(row.last_used_at)}"
         names = " ".join(row.names)
-        print(f"{row.id}  {row.role:<9}  {row.label:<16}  {names:<16}  until {day_of(row.expires_at)}  {used}")
+        life = _life(row, revoked, now)
+        show(f"{row.id}  {row.role:<9}  {row.label:<16}  {names:<16}  {life:<28}  {used}")
     return 0
 
 
-def _value(row: TokenRow) -> dict[str, object]:
+def _life(row: TokenRow, revoked: int | None, now: int) -> str:
+    if revoked is not None:
+        return f"revoked {day_of(revoked)}"
+    return f"{'expired' if row.expires_at <= now else 'until'} {day_of(row.expires_at)}"
+
+
+def _value(row: TokenRow, revoked: int | None) -> dict[str, object]:
     return {
         "id": row.id,
         "label": row.label,
@@ -30,5 +40,6 @@ def _value(row: TokenRow) -> dict[str, object]:
         "names": list(row.names),
         "created": day_of(row.created_at),
         "expires": day_of(row.expires_at),
+        "revoked": None if revoked is None else day_of(revoked),
         "last_used": None if row.last_used_at is None else day_of(row.last_used_at),
     }

@@ -16,12 +16,14 @@ from manifests.errors import (
     SpmError,
     TooBig,
 )
+from manifests.manifest import Manifest
 from manifests.names import confusable_key
 from registry.services.policy import Caller
 from registry.services.problems import Problem, refusal
 from registry.services.rules import Candidate, is_published, problems_of, scope_problems
 from registry.services.shards import read_shard, write_shard
 from registry.services.submission import Submission
+from registry.services.waste import waste_warnings
 from registry.storage.parts import PartKey, Source
 from registry.storage.records import Records
 from registry.storage.rows import AuditRow, PluginRow, ReleaseRow, UploadRow
@@ -29,6 +31,7 @@ from registry.storage.site import Site
 
 LEASE_SECONDS = 86_400
 MAX_OPEN_UPLOADS = 32
+MAX_OPEN_BYTES = 64 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,7 @@ class Published:
     version: str
     serial: int
     is_new: bool
+    warnings: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +69,13 @@ def open_upload(site: Site, body: bytes, caller: Caller, now: int) -> Opened | P
     Raises:
         UsageError: the body is malformed.
         PublishRefused, ScopeRefused, VersionExists: all problems at once.
-        LimitReached: the token has too many unfinished uploads.
+        LimitReached: the token has too many unfinished uploads, or too many bytes in them.
     """
     _clean(site, now)
     with site.database.reading() as records:
         candidate = _examine(site, records, body, caller)
         if is_published(records, candidate):
-            return _published(records.release(candidate.name, candidate.version), is_new=False)
+            return _published(records, records.release(candidate.name, candidate.version), is_new=False)
     with site.database.writing() as records:
         upload_id = _register(records, candidate, body, caller, now)
     return Opened(upload_id=upload_id, missing=_missing(site, upload_id, candidate.sizes))
@@ -111,7 +115,7 @@ def commit_upload(site: Site, upload_id: str, caller: Caller, now: int) -> Publi
     with site.database.reading() as records:
         upload = _own_upload(records, upload_id, caller, now)
         if upload.committed is not None:
-            return _published(records.release_by_serial(upload.committed), is_new=False)
+            return _published(records, records.release_by_serial(upload.committed), is_new=False)
         candidate = _examine(site, records, upload.body, caller)
         _require_complete(site, upload_id, candidate)
     # 2. Files first, rows after: a row never names a file that is not there, and a file without a row is not readable.
@@ -127,12 +131,12 @@ def _commit(site: Site, records: Records, upload_id: str, caller: Caller, now: i
     records.await_turn()
     upload = _own_upload(records, upload_id, caller, now)
     if upload.committed is not None:
-        return _published(records.release_by_serial(upload.committed), is_new=False)
+        return _published(records, records.release_by_serial(upload.committed), is_new=False)
     candidate = _examine(site, records, upload.body, caller)
     is_new = not is_published(records, candidate)
     if is_new:
         _write_release(records, candidate, caller, now)
-    published = _published(records.release(candidate.name, candidate.version), is_new=is_new)
+    published = _published(records, records.release(candidate.name, candidate.version), is_new=is_new)
     records.close_upload(upload_id, published.serial)
     return published
 
@@ -192,6 +196,16 @@ def _register(records: Records, candidate: Candidate, body: bytes, caller: Calle
             f"token `{caller.label}` has {MAX_OPEN_UPLOADS} unfinished uploads, which is the most it may have",
             reason="limit:uploads",
             hint=f"finish one; an unfinished upload ends by itself after {LEASE_SECONDS // 3600} hours",
+        )
+    declared = records.declared_bytes(caller.token_id) + sum(candidate.sizes.values())
+    if declared > MAX_OPEN_BYTES:
+        raise LimitReached(
+            f"with this one, the unfinished uploads of token `{caller.label}` would have {declared} bytes, "
+            f"more than the {MAX_OPEN_BYTES} allowed",
+            reason="limit:upload-bytes",
+            hint=f"finish one; an unfinished upload ends by itself after {LEASE_SECONDS // 3600} hours",
+            limit=MAX_OPEN_BYTES,
+            got=declared,
         )
     upload_id = secrets.token_hex(16)
     row = UploadRow(
@@ -318,7 +332,14 @@ def _write_release(records: Records, candidate: Candidate, caller: Caller, now: 
     )
 
 
-def _published(release: ReleaseRow | None, *, is_new: bool) -> Published:
+def _published(records: Records, release: ReleaseRow | None, *, is_new: bool) -> Published:
     if release is None:
         raise LookupError("a published release has no row")
-    return Published(name=release.name, version=release.version, serial=release.serial, is_new=is_new)
+    manifests = [Manifest.from_bytes(data) for data in records.manifests(release.name, release.version)]
+    return Published(
+        name=release.name,
+        version=release.version,
+        serial=release.serial,
+        is_new=is_new,
+        warnings=waste_warnings(manifests),
+    )

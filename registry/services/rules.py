@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keys.verified import VerifiedManifest
@@ -10,9 +10,9 @@ from manifests.index import ReleaseEntry, VariantEntry
 from manifests.manifest import Manifest
 from manifests.names import confusable_key
 from manifests.parts import MAX_FILE_BYTES
-from manifests.traps import PluginFacts, find_traps
 from registry.services.policy import Caller, scope_problem
 from registry.services.problems import SCOPE, VERSION_EXISTS, Problem
+from registry.services.waste import waste_problems
 from registry.storage.blobs import Blobs
 from registry.storage.records import Records
 
@@ -85,7 +85,7 @@ def problems_of(candidate: Candidate, *, records: Records, blobs: Blobs, caller:
         *_name(candidate, records),
         *_version(candidate, records),
         *_sizes(manifests, blobs),
-        *_traps(manifests),
+        *waste_problems(manifests),
     )
 
 
@@ -161,13 +161,3 @@ def _sizes(manifests: tuple[Manifest, ...], blobs: Blobs) -> Iterable[Problem]:
 def _known_size(blobs: Blobs, sha256: str, otherwise: int) -> int:
     size = blobs.size(sha256)
     return otherwise if size is None else size
-
-
-def _traps(manifests: tuple[Manifest, ...]) -> Iterable[Problem]:
-    found: Mapping[tuple[str, str], Problem] = {
-        (finding.trap, finding.message): Problem(reason=finding.trap, message=f"{finding.message}; {finding.remedy}")
-        for manifest in manifests
-        for finding in find_traps(PluginFacts.of_manifest(manifest), None)
-        if finding.trap not in dict(manifest.waivers)
-    }
-    return found.values()

@@ -4,14 +4,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from keys.key_files import PublicKeyFile
-from keys.keyring import LoaderConf, loader_block
+from keys.keyring import LoaderConf
 from manifests.errors import UsageError
 from manifests.names import REGISTRY_ID
 from registry.services import tokens
 from registry.services.policy import Role
 from registry.services.tokens import TokenRequest
-from registry.storage.rows import AuditRow
+from registry.storage.rows import AuditRow, TokenRow
 from registry.storage.site import Site, new_site, write_public_file
 
 DEFAULT_ID = "team.local"
@@ -27,6 +26,7 @@ class NewRegistry:
     registry_id: str
     url: str
     token: str
+    token_ends: int
     loader_conf: str
 
 
@@ -45,46 +45,21 @@ def make_registry(root: Path, registry_id: str, url: str, now: int) -> NewRegist
     if LoaderConf.parse(text).registry_url != url.rstrip("/"):
         raise UsageError(f"{url!r:.200} is not the URL of a registry")
     with new_site(root) as site:
-        token = _first_rows(site, registry_id, url, now)
+        token, row = _first_rows(site, registry_id, url, now)
+        site.database.settle()
         site.database.close()
         write_public_file(site.loader_conf, text)
-    return NewRegistry(root=root, registry_id=registry_id, url=url, token=token, loader_conf=text)
+    return NewRegistry(
+        root=root, registry_id=registry_id, url=url, token=token, token_ends=row.expires_at, loader_conf=text
+    )
 
 
-def pin_key(site: Site, key: PublicKeyFile, names: tuple[str, ...], now: int) -> str:
-    """Add a public key to loader.conf; return the lines that were added.
-
-    Raises:
-        UsageError: it is pinned already, or the names do not fit its role.
-        ConfigError: loader.conf would be refused afterwards; it was not changed.
-    """
-    block = loader_block(key, names)
-    # The write transaction is what two such commands at once queue for.
-    with site.database.writing() as records:
-        if LoaderConf.read(site.loader_conf).keyring.role_of(key.keyid) is not None:
-            raise UsageError(
-                f"{site.loader_conf} pins the key {key.keyid} already",
-                hint="to change what it may sign, edit its lines there",
-            )
-        text = f"{site.loader_conf.read_text(encoding='utf-8').rstrip()}\n\n{block}"
-        LoaderConf.parse(text)
-        records.add_audit(_pinned(key, names, now, records.serial()))
-        write_public_file(site.loader_conf, text)
-    return block
-
-
-def _pinned(key: PublicKeyFile, names: tuple[str, ...], now: int, serial: int) -> AuditRow:
-    detail = f"{key.role.value} {key.name} {' '.join(names)}".rstrip()
-    return AuditRow(at=now, actor=OPERATOR, action="key-add", subject=key.keyid, detail=detail, serial=serial)
-
-
-def _first_rows(site: Site, registry_id: str, url: str, now: int) -> str:
+def _first_rows(site: Site, registry_id: str, url: str, now: int) -> tuple[str, TokenRow]:
     request = TokenRequest(label="admin", role=Role.ADMIN, names=("*",))
     with site.database.writing() as records:
         records.add_registry(registry_id, now)
         records.add_audit(AuditRow(at=now, actor=OPERATOR, action="init", subject=registry_id, detail=url, serial=0))
-        token, _ = tokens.issue(records, request, secret=site.secret, actor=OPERATOR, now=now)
-    return token
+        return tokens.issue(records, request, secret=site.secret, actor=OPERATOR, now=now)
 
 
 def _first_conf(registry_id: str, url: str) -> str:

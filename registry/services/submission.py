@@ -13,6 +13,8 @@ from manifests.errors import UsageError
 MAX_BODY = 8 << 20
 MAX_MANIFESTS = 64
 MAX_SIGNATURES = 64
+# What a whole body can have of these at most: a short text of many empty lists would become a hundred times as large.
+_MAX_PUNCTUATION = MAX_MANIFESTS * (MAX_SIGNATURES + 8)
 _SIGNATURE_NAME = re.compile(r"manifest\.(?:jws|sig\.[0-9a-f]{64})")
 
 
@@ -54,6 +56,8 @@ def _manifest(entry: Any, path: str) -> FetchedManifest:
 
 
 def _json(body: bytes) -> Any:
+    if sum(body.count(mark) for mark in (b",", b"[", b"{")) > _MAX_PUNCTUATION:
+        raise _malformed(f"it has more parts than {MAX_MANIFESTS} manifests with {MAX_SIGNATURES} signatures each")
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -5,9 +5,10 @@ import secrets
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 
-from manifests.errors import AuthRequired, NotFound, TokenExpired, UsageError
+from manifests.errors import AuthRequired, NotFound, RegistryRefused, TokenExpired, UsageError
 from registry.services.policy import Caller, Role
 from registry.storage.records import Records
 from registry.storage.rows import AuditRow, TokenRow
@@ -23,6 +24,8 @@ _DAY = 86_400
 _TOUCH_SECONDS = 300
 _MAX_LABEL = 64
 _MAX_PATTERNS = 64
+_REVOKE = "token-revoke"
+_NEW_ONE = "ask an admin for a new one (`spm-registry token new`), then `spm login`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,7 @@ def authenticate(records: Records, text: str, *, secret: bytes, now: int) -> Tok
     """Return the token that a text is.
 
     Raises:
-        AuthRequired: no such token; a malformed one is refused without a look-up.
+        AuthRequired: no such token, or a revoked one; a malformed one is refused without a look-up.
         TokenExpired: its time is over.
     """
     mac = _mac(secret, text)
@@ -80,13 +83,22 @@ def authenticate(records: Records, text: str, *, secret: bytes, now: int) -> Tok
     if row is None or not hmac.compare_digest(row.mac, mac):
         raise unknown_token()
     if row.expires_at <= now:
-        raise TokenExpired(
-            f"the token `{row.label}` has expired",
-            hint="ask an admin for a new one (`spm-registry token new`), then `spm login`",
-            label=row.label,
-            expired_at=row.expires_at,
-        )
+        raise _over(row, revoked_at(records, row))
     return row
+
+
+def revoked_at(records: Records, row: TokenRow) -> int | None:
+    """Return when a token was revoked, if it was: the audit log knows, its row has only when its life ended."""
+    return records.first_audit(_REVOKE, row.id)
+
+
+def _over(row: TokenRow, revoked: int | None) -> RegistryRefused:
+    if revoked is None:
+        message = f"the token `{row.label}` has expired"
+        return TokenExpired(message, hint=_NEW_ONE, label=row.label, expired_at=row.expires_at)
+    day = datetime.fromtimestamp(revoked, UTC).date().isoformat()
+    message = f"the token `{row.label}` was revoked on {day}"
+    return AuthRequired(message, hint=_NEW_ONE, label=row.label, revoked_at=revoked)
 
 
 def unknown_token() -> AuthRequired:
@@ -114,7 +126,7 @@ def revoke(records: Records, token_id: str, *, actor: str, now: int) -> TokenRow
     if row is None:
         raise NotFound(f"there is no token with the id `{token_id}`", hint="see `spm-registry token list`")
     records.expire_token(row.id, min(now, row.expires_at))
-    _record(records, "token-revoke", row, actor=actor, now=now)
+    _record(records, _REVOKE, row, actor=actor, now=now)
     return row
 
 

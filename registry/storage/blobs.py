@@ -1,11 +1,16 @@
 """Content-addressed files in a folder, `sha256/xx/<sha256>`. Knows nothing of releases or uploads."""
 
+import errno
 import hashlib
 import os
 from pathlib import Path
 from typing import BinaryIO
 
+from manifests.errors import DigestMismatch
+
 CHUNK = 1 << 20
+# Another file system, a foreign owner (protected_hardlinks), too many names, or a file system without links.
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
 
 
 class Blobs:
@@ -39,11 +44,46 @@ class Blobs:
             if not target.exists():
                 raise
 
+    def keep(self, source: Path, sha256: str) -> bool:
+        """Hold a second copy of another folder's blob; tell whether it is a hard link, which takes no room.
+
+        Raises:
+            DigestMismatch: the bytes that were copied are not the blob's.
+        """
+        target = self.path(sha256)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            os.link(source, target)
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise
+            _copy(source, target, sha256)
+            return False
+        return True
+
     def settle(self, digests: frozenset[str]) -> None:
         """Make adoptions survive a power cut: sync each folder once."""
         for folder in {self.path(sha256).parent for sha256 in digests}:
             sync_folder(folder)
             sync_folder(folder.parent)
+
+
+def _copy(source: Path, target: Path, sha256: str) -> None:
+    digest = hashlib.sha256()
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with source.open("rb") as whole, os.fdopen(descriptor, "wb") as copy:
+        while chunk := whole.read(CHUNK):
+            digest.update(chunk)
+            copy.write(chunk)
+        copy.flush()
+        os.fsync(copy.fileno())
+    if digest.hexdigest() != sha256:
+        raise DigestMismatch(
+            f"{source} has sha256:{digest.hexdigest()}",
+            hint="the registry's disk has changed it: put it back from an older backup",
+            expected=sha256,
+            got=digest.hexdigest(),
+        )
 
 
 def digest_of(file: BinaryIO) -> str:

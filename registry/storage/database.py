@@ -1,7 +1,8 @@
 """Connections and transactions over SQLAlchemy, on SQLite in WAL mode. Holds no queries."""
 
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
+from manifests.errors import LimitReached
 from registry.storage.records import Records
 from registry.storage.shortage import stayed_locked, storage_full
 
@@ -74,6 +76,31 @@ class Database:
         finally:
             cursor.close()
         return None if row is None else int(row[0])
+
+    def settle(self) -> None:
+        """Move all commits from the write-ahead log into the database file, as far as no reader holds them there."""
+        if self._engine.dialect.name == "sqlite":
+            with closing(self._engine.raw_connection()) as connection:
+                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def copy_to(self, path: Path) -> None:
+        """Write one moment of the database to an empty file, while others go on reading and writing.
+
+        Raises:
+            LimitReached: there is no room for it, or a disk fails.
+        """
+        with closing(self._engine.raw_connection()) as source, closing(sqlite3.connect(path)) as target:
+            if not isinstance(source.driver_connection, sqlite3.Connection):
+                raise TypeError("only a SQLite database can be copied")
+            try:
+                # All pages in one step: a copy in steps starts again whenever somebody commits.
+                source.driver_connection.backup(target)
+            except sqlite3.OperationalError as error:
+                raise LimitReached(
+                    f"the database cannot be copied to {path}: {error}",
+                    reason="limit:disk",
+                    hint="look at the room on both disks, then run the command again",
+                ) from error
 
     def close(self) -> None:
         """Close every connection."""

@@ -39,6 +39,10 @@ class Parts:
     def __init__(self, root: Path) -> None:
         self._root = root
 
+    def prepare(self) -> None:
+        """Make the folder of all uploads where it is missing: nothing in it is durable."""
+        self._root.mkdir(mode=0o700, exist_ok=True)
+
     def whole(self, upload_id: str, sha256: str) -> Path:
         """Return where a whole, verified file waits for its commit."""
         return self._root / upload_id / sha256
@@ -78,6 +82,7 @@ class Parts:
 
     def folders(self) -> frozenset[str]:
         """List the uploads that have files here."""
+        self.prepare()
         return frozenset(path.name for path in self._root.iterdir())
 
     def remove_upload(self, upload_id: str) -> None:
@@ -90,6 +95,7 @@ class Parts:
     @contextmanager
     def _locked(self, key: PartKey) -> Iterator[BinaryIO]:
         path = self._part(key)
+        self.prepare()
         path.parent.mkdir(mode=0o700, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "r+b") as part:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
 
 from registry.storage import tables
 from registry.storage.rows import AuditRow, PluginRow, ReleaseRow, ShardRow, TokenRow, UploadRow
@@ -53,6 +53,13 @@ class Records:
             "serial": row.serial,
         }
         self._connection.execute(insert(tables.audit).values(**values))
+
+    def first_audit(self, action: str, subject: str) -> int | None:
+        """Return when something was first done, if ever."""
+        table = tables.audit
+        statement = select(func.min(table.c.at)).where(table.c.action == action, table.c.subject == subject)
+        at: int | None = self._connection.execute(statement).scalar_one()
+        return at
 
     # Plugins and releases
 
@@ -108,6 +115,10 @@ class Records:
         }
         self._connection.execute(insert(tables.releases).values(**values))
 
+    def count_releases(self) -> int:
+        """Count the published releases."""
+        return self._connection.execute(select(func.count()).select_from(tables.releases)).scalar_one()
+
     def set_yanked(self, name: str, version: str, reason: str | None) -> None:
         """Change the one thing of a release that may change."""
         table = tables.releases
@@ -134,6 +145,12 @@ class Records:
         statement = select(table.c.sha256).where(table.c.name == name, table.c.version == version)
         return frozenset(self._connection.execute(statement).scalars())
 
+    def manifests(self, name: str, version: str) -> tuple[bytes, ...]:
+        """Return the bytes of a release's manifests, ordered by digest."""
+        table = tables.manifests
+        statement = select(table.c.data).where(table.c.name == name, table.c.version == version)
+        return tuple(self._connection.execute(statement.order_by(table.c.sha256)).scalars())
+
     def signature(self, sha256: str, file_name: str) -> bytes | None:
         """Return one signature file of a published manifest."""
         table = tables.signatures
@@ -144,6 +161,11 @@ class Records:
         """Return the size of a blob that a published release holds."""
         table = tables.blobs
         return self._connection.execute(select(table.c.size).where(table.c.sha256 == sha256)).scalar_one_or_none()
+
+    def blob_sizes(self) -> tuple[tuple[str, int], ...]:
+        """List the digest and size of every readable blob."""
+        found = self._connection.execute(select(tables.blobs.c.sha256, tables.blobs.c.size))
+        return tuple((row.sha256, row.size) for row in found)
 
     def add_blobs(self, sizes: dict[str, int]) -> None:
         """Make blobs readable; those that already are stay as they are."""
@@ -216,6 +238,19 @@ class Records:
         table = tables.uploads
         statement = select(table.c.id).where(table.c.token_id == token_id, table.c.committed.is_(None))
         return len(self._connection.execute(statement).all())
+
+    def declared_bytes(self, token_id: str) -> int:
+        """Sum up what the files of a token's unfinished uploads have by their manifests."""
+        uploads, files = tables.uploads, tables.upload_files
+        unfinished = (uploads.c.token_id == token_id) & uploads.c.committed.is_(None)
+        joined = files.join(uploads, files.c.upload_id == uploads.c.id)
+        statement = select(func.coalesce(func.sum(files.c.size), 0)).select_from(joined).where(unfinished)
+        return int(self._connection.execute(statement).scalar_one())
+
+    def owned(self, label: str) -> tuple[str, ...]:
+        """List the names that a label owns."""
+        statement = select(tables.owners.c.name).where(tables.owners.c.label == label).order_by(tables.owners.c.name)
+        return tuple(self._connection.execute(statement).scalars())
 
     def add_upload(self, row: UploadRow, sizes: dict[str, int]) -> None:
         """Write a new upload and the sizes of all its files."""

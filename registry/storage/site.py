@@ -16,7 +16,8 @@ from registry.storage.database import Database
 from registry.storage.parts import Parts
 
 SECRET_BYTES = 32
-_OURS = ("registry.db", "secret", "loader.conf", "blobs", "uploads")
+_DURABLE = ("registry.db", "secret", "loader.conf", "blobs")
+_OURS = (*_DURABLE, "uploads")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,29 +51,40 @@ def new_site(root: Path) -> Iterator[Site]:
     try:
         yield _fill(root)
     except BaseException:
-        _remove(root)
+        remove_parts(root)
         raise
     sync_folder(root)
 
 
 def open_site(root: Path) -> Site:
-    """Open a registry folder that `create_site` made.
+    """Open a registry folder that `new_site` made.
 
     Raises:
-        UsageError: there is no registry.
+        UsageError: there is no registry, or not a whole one.
         ConfigPermissions: others than the owner may read its secret.
         ConfigError: its database has another schema than this code needs.
     """
-    missing = [name for name in _OURS if not os.path.lexists(root / name)]
+    # `uploads` holds nothing durable; the registry makes it anew when a publish needs it.
+    missing = [name for name in _DURABLE if not os.path.lexists(root / name)]
     if missing:
-        raise UsageError(
-            f"{root} is not a registry: `{missing[0]}` is missing",
-            hint=f"make one with `spm-registry init --root {root}`",
-        )
+        raise _not_whole(root, missing)
     _check_private(root / "secret")
     site = _site(root)
     _check_schema(site)
     return site
+
+
+@contextmanager
+def using_site(root: Path) -> Iterator[Site]:
+    """Open a registry folder for one command.
+
+    Where nobody serves it, closing it leaves all commits in the database file, which may then be copied alone.
+    """
+    site = open_site(root)
+    try:
+        yield site
+    finally:
+        site.database.close()
 
 
 def write_public_file(path: Path, text: str) -> None:
@@ -88,6 +100,25 @@ def write_public_file(path: Path, text: str) -> None:
     sync_folder(path.parent)
 
 
+def make_private_file(path: Path, data: bytes) -> None:
+    """Make a file that only its owner may read; refuse to replace one."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def remove_parts(root: Path) -> None:
+    """Remove all that makes a folder a registry, and nothing else."""
+    for name in (*_OURS, "registry.db-wal", "registry.db-shm", "registry.db-journal"):
+        path = root / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
 def _site(root: Path) -> Site:
     return Site(
         root=root,
@@ -101,41 +132,36 @@ def _site(root: Path) -> Site:
 def _fill(root: Path) -> Site:
     for name in ("blobs", "uploads"):
         (root / name).mkdir(mode=0o700)
-    _make_private_file(root / "registry.db", b"")
+    make_private_file(root / "registry.db", b"")
     site = _site(root)
     schema.upgrade(site.database)
     return site
 
 
-def _remove(root: Path) -> None:
-    for name in (*_OURS, "registry.db-wal", "registry.db-shm"):
-        path = root / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-
-
 def _make_secret(root: Path) -> None:
     # Made first and exclusively: of two inits at once exactly one goes on.
     try:
-        _make_private_file(root / "secret", secrets.token_bytes(SECRET_BYTES))
+        make_private_file(root / "secret", secrets.token_bytes(SECRET_BYTES))
     except FileExistsError as error:
         raise _exists(root, "secret") from error
-
-
-def _make_private_file(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _exists(root: Path, name: str) -> UsageError:
     return UsageError(
         f"{root} already holds a registry (`{name}` is there); nothing was changed",
         hint="choose another folder with `--root`",
+    )
+
+
+def _not_whole(root: Path, missing: list[str]) -> UsageError:
+    if missing == list(_DURABLE):
+        return UsageError(
+            f"{root} is not a registry: `{missing[0]}` is missing",
+            hint=f"make one with `spm-registry init --root {root}`",
+        )
+    return UsageError(
+        f"{root} is not a whole registry: {', '.join(f'`{name}`' for name in missing)} is missing",
+        hint="put it back from a backup, or serve the whole backup (`spm-registry serve --root BACKUP`)",
     )
 
 

@@ -23,8 +23,9 @@ from manifests.ranges import Range
 from manifests.versions import Version
 from registry.app import create_app
 from registry.services import tokens
+from registry.services.pins import pin_key
 from registry.services.policy import Role
-from registry.services.setup import make_registry, pin_key
+from registry.services.setup import make_registry
 from registry.services.tokens import TokenRequest
 from registry.storage.site import Site, open_site
 

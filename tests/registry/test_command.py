@@ -1,19 +1,24 @@
 """`spm-registry`: what it makes on disk, what it prints, and how it refuses."""
 
 import json
+import os
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from keys.key_files import KeyRole, new_key
 from keys.keyring import LoaderConf
 from registry.cli import main
 from registry.services import tokens
+from registry.services.policy import Role
+from registry.services.tokens import TokenRequest
 from registry.storage.site import open_site
-from tests.registry.team import Team
+from tests.registry.team import Team, manifest_of
 
 
 def _mode(path: Path) -> int:
@@ -33,7 +38,7 @@ def test_init_makes_a_registry_and_shows_its_token_once(capsys: pytest.CaptureFi
 
     told = json.loads(out)
     assert (code, err) == (0, "")
-    assert set(told) == {"root", "id", "url", "token", "loader_conf"}
+    assert set(told) == {"root", "id", "url", "token", "token_expires", "loader_conf"}
     assert (told["root"], told["id"], told["url"]) == (str(root), "team.local", "http://127.0.0.1:8080")
     assert tokens.is_well_formed(told["token"])
     assert told["loader_conf"] == (root / "loader.conf").read_text()
@@ -62,12 +67,14 @@ def test_init_tells_people_what_to_do_next(capsys: pytest.CaptureFixture[str], t
 
     code, out, err = _run(capsys, "init", "--root", root, "--id", "lab.example", "--url", "https://spm.lab.example")
 
-    token = out.splitlines()[2].split()[-1]
+    token, ends = out.splitlines()[2].split()[-1], out.splitlines()[3].split()[2]
     assert code == 0
+    assert datetime.fromisoformat(ends) - datetime.now(UTC) > timedelta(days=89, hours=23)
     assert out == (
         f"Made the registry `lab.example` in {root}\n"
         f"  URL          https://spm.lab.example\n"
         f"  admin token  {token}\n"
+        f"  valid until  {ends} (90 days); `spm-registry token new` makes the next\n"
         "\n"
         f"Give each client {root}/loader.conf:\n"
         "\n"
@@ -152,35 +159,6 @@ def test_a_folder_that_cannot_be_made_is_refused(capsys: pytest.CaptureFixture[s
     assert err == f"error[usage]: {tmp_path}/file/r: Not a directory\n  hint: check the path and who may use it\n"
 
 
-def test_a_key_is_pinned_once(capsys: pytest.CaptureFixture[str], team: Team) -> None:
-    key = new_key(team.root.parent / "keys", "second", KeyRole.EXT, "video-team", None)
-    file = team.root.parent / "keys" / "second.pub"
-
-    first = _run(capsys, "key", "add", file, "--root", team.root, "--names", "video-*", "--json")
-    before = team.state()
-    second = _run(capsys, "key", "add", file, "--root", team.root, "--names", "video-*")
-
-    told = json.loads(first[1])
-    assert (told["keyid"], told["role"]) == (key.keyid, "ext")
-    pinned = LoaderConf.read(team.site.loader_conf).keyring.ext_key(key.keyid)
-    assert (pinned.publisher, pinned.names) == ("video-team", ("video-*",))
-    assert second[0] == 2
-    assert second[2].startswith(f"error[usage]: {team.site.loader_conf} pins the key {key.keyid} already\n")
-    assert team.state() == before
-    assert _mode(team.site.loader_conf) == 0o644
-
-
-def test_an_ext_key_needs_names(capsys: pytest.CaptureFixture[str], team: Team) -> None:
-    new_key(team.root.parent / "keys", "second", KeyRole.EXT, "video-team", None)
-    before = team.state()
-
-    code, _, err = _run(capsys, "key", "add", team.root.parent / "keys" / "second.pub", "--root", team.root)
-
-    assert code == 2
-    assert err.startswith("error[usage]: ")
-    assert team.state() == before
-
-
 def test_loader_conf_is_printed_as_it_is(capsys: pytest.CaptureFixture[str], team: Team) -> None:
     code, out, err = _run(capsys, "loader-conf", "--root", team.root)
 
@@ -204,11 +182,27 @@ def test_a_new_token_works_and_is_listed_without_its_text(capsys: pytest.Capture
 
     token = out.strip()
     assert code == 0
-    assert "may be publisher until" in err
+    ends = next(each["expires"] for each in listed if each["label"] == "maria")
+    assert err == (
+        f"Token for `maria`: publisher, valid until {ends}\nThe token is not stored and cannot be shown again.\n"
+    )
     team.clock.now = 1_800_000_000
     assert team.ask("GET", "/v1/whoami", token).get_json()["label"] == "maria"
     assert sorted((each["label"], each["role"]) for each in listed) == [("admin", "admin"), ("maria", "publisher")]
     assert token not in json.dumps(listed)
+
+
+def test_who_makes_a_token_is_told_what_its_label_already_owns(capsys: pytest.CaptureFixture[str], team: Team) -> None:
+    maria = team.token("maria")
+    team.publish(maria, manifest_of())
+    team.publish(maria, manifest_of(name="log-mel"))
+    arguments = ["token", "new", "--root", team.root, "--role", "publisher", "--names", "*", "--json", "--label"]
+
+    same = _run(capsys, *arguments, "maria")
+    other = _run(capsys, *arguments, "mario")
+
+    assert (same[0], same[2]) == (0, "This label already owns: audio-encoder, log-mel\n")
+    assert (other[0], other[2]) == (0, "")
 
 
 def test_a_revoked_token_no_longer_works(capsys: pytest.CaptureFixture[str], team: Team) -> None:
@@ -219,6 +213,21 @@ def test_a_revoked_token_no_longer_works(capsys: pytest.CaptureFixture[str], tea
 
     assert (code, err) == (0, f"Revoked the token {made['id']} of `maria`\n")
     assert team.ask("GET", "/v1/whoami", made["token"]).status_code == 401
+    (listed,) = (line for line in _run(capsys, "token", "list", "--root", team.root)[1].splitlines() if "maria" in line)
+    document = json.loads(_run(capsys, "token", "list", "--root", team.root, "--json")[1])
+    revoked = {each["label"]: each["revoked"] for each in document["tokens"]}
+    assert listed.split()[3:5] == ["revoked", revoked["maria"]]
+    assert revoked["admin"] is None
+
+
+def test_an_expired_token_is_listed_as_expired(capsys: pytest.CaptureFixture[str], team: Team) -> None:
+    request = TokenRequest(label="maria", role=Role.READER, days=1)
+    with team.site.database.writing() as records:
+        tokens.issue(records, request, secret=team.site.secret, actor="test", now=1_700_000_000)
+
+    _, out, _ = _run(capsys, "token", "list", "--root", team.root)
+
+    assert [line.split()[3:5] for line in out.splitlines() if "maria" in line] == [["expired", "2023-11-15T22:13:20Z"]]
 
 
 def test_an_unknown_token_cannot_be_revoked(capsys: pytest.CaptureFixture[str], team: Team) -> None:
@@ -278,6 +287,85 @@ def test_a_loader_conf_of_another_registry_is_refused(capsys: pytest.CaptureFixt
         f"error[conf-syntax]: {conf} is for the registry `other.team`, and the database is `team.local`\n"
         "  hint: put the old id back: it is inside every signed manifest\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        (["secret"], "`secret` is missing"),
+        (["registry.db"], "`registry.db` is missing"),
+        (["loader.conf", "blobs"], "`loader.conf`, `blobs` is missing"),
+    ],
+)
+def test_nobody_is_told_to_make_a_registry_anew_over_one_that_lacks_a_piece(
+    capsys: pytest.CaptureFixture[str], team: Team, gone: list[str], told: str
+) -> None:
+    for name in gone:
+        (team.root / name).rename(team.root.parent / name)
+
+    code, out, err = _run(capsys, "serve", "--root", team.root)
+
+    assert (code, out) == (2, "")
+    assert err == (
+        f"error[usage]: {team.root} is not a whole registry: {told}\n"
+        "  hint: put it back from a backup, or serve the whole backup (`spm-registry serve --root BACKUP`)\n"
+    )
+
+
+def test_a_registry_that_has_lost_its_uploads_folder_still_takes_a_publish(team: Team) -> None:
+    (team.root / "uploads").rmdir()
+
+    committed = team.publish(team.admin, manifest_of())
+
+    assert committed.status_code == 201
+    assert _mode(team.root / "uploads") == 0o700
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o077])
+def test_loader_conf_is_written_so_that_clients_accept_it(team: Team, umask: int) -> None:
+    path = team.root.parent / "handed-out.conf"
+    script = f"import os, sys; os.umask({umask}); from registry.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = [sys.executable, "-c", script, "loader-conf", "--root", str(team.root), "--output", str(path)]
+
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"Wrote {path}\n")
+    assert path.read_text() == team.site.loader_conf.read_text()
+    assert _mode(path) == 0o644
+
+
+def test_what_is_written_is_told_to_a_program(capsys: pytest.CaptureFixture[str], team: Team) -> None:
+    path = team.root.parent / "handed-out.conf"
+
+    code, out, err = _run(capsys, "loader-conf", "--root", team.root, "--output", path, "--json")
+
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {"loader_conf": team.site.loader_conf.read_text(), "path": str(path)}
+
+
+@pytest.mark.parametrize("command", [["init"], ["token", "new", "--label", "maria", "--role", "reader"]])
+def test_a_token_is_shown_before_the_note_that_speaks_of_it(team: Team, tmp_path: Path, command: list[str]) -> None:
+    root = tmp_path / "new" if command == ["init"] else team.root
+    words = [sys.executable, "-m", "registry.cli", *command, "--root", str(root)]
+
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(words, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
+
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "The token is not stored and cannot be shown again."
+    assert "spm_" in "".join(lines[:-1])
+
+
+def test_what_a_command_wrote_is_in_the_database_file_alone(team: Team) -> None:
+    team.site.database.close()
+    words = [sys.executable, "-m", "registry.cli", "token", "new", "--root", str(team.root), "--label", "maria"]
+
+    subprocess.run([*words, "--role", "reader"], capture_output=True, check=True)
+
+    with closing(sqlite3.connect(f"file:{team.root}/registry.db?immutable=1", uri=True)) as alone:
+        labels = {label for (label,) in alone.execute("SELECT label FROM tokens")}
+    assert labels == {"admin", "maria"}
+    assert not (team.root / "registry.db-wal").exists()
 
 
 @pytest.mark.parametrize("bind", ["8080", "127.0.0.1:", "127.0.0.1:99999", ":80", "h:8o"])

@@ -50,7 +50,15 @@ def test_every_family_has_a_status() -> None:
 
 @pytest.mark.parametrize(
     ("reason", "status"),
-    [("busy", 503), ("incomplete", 409), ("offset", 409), ("range", 416), ("storage-full", 507), ("upload-busy", 409)],
+    [
+        ("busy", 503),
+        ("incomplete", 409),
+        ("offset", 409),
+        ("range", 416),
+        ("slow-body", 408),
+        ("storage-full", 507),
+        ("upload-busy", 409),
+    ],
 )
 def test_a_reason_of_the_registry_has_its_status(reason: str, status: int) -> None:
     assert problem_of(errors.RegistryRefused("no", reason=reason)).status == status

@@ -11,7 +11,7 @@ from keys.key_files import KeyRole
 from manifests.batching import BatchPolicy
 from manifests.manifest import Manifest
 from manifests.names import parse_name
-from manifests.parts import FileEntry, PluginType, Variant
+from manifests.parts import Capabilities, FileEntry, PluginType, Variant
 from manifests.ranges import Range
 from manifests.versions import Version
 from tests.registry.team import FILES, Team, digest, entry_of, make_key, manifest_of, problem
@@ -40,7 +40,10 @@ def test_one_problem_is_told_whole(team: Team) -> None:
     assert only["type"] == "batch-policy-missing"
     assert body["type"] == "publish-refused"
     assert body["detail"] == f"`audio-encoder` 1.0.0 cannot be published: 1 problem: {only['detail']}"
-    assert body["hint"] == "nothing was stored; mend what is listed, then pack, sign and publish again"
+    assert only["detail"] == (
+        "`audio-encoder` 1.0.0 has no batch policy, so calls that wait together are run one by one"
+    )
+    assert body["hint"] == "in manifest.yaml, add `batch_policy: adaptive`, or a waiver with a written reason"
     assert body["context"] == {}
     assert team.state() == before
 
@@ -73,11 +76,94 @@ def test_all_problems_are_told_at_once(team: Team) -> None:
 
 
 def test_several_problems_are_counted(team: Team) -> None:
-    answer = team.submit(team.admin, manifest_of(batch_policy=None, device_affinity=None))
+    manifest = manifest_of(batch_policy=None, device_affinity=None, seedance_version=Range.parse(">=2.0"))
+
+    answer = team.submit(team.admin, manifest)
 
     body = problem(answer)
-    assert body["detail"] == "`audio-encoder` 1.0.0 cannot be published: 2 problems"
-    assert [each["type"] for each in body["problems"]] == ["affinity-unbound", "batch-policy-missing"]
+    assert body["detail"] == "`audio-encoder` 1.0.0 cannot be published: 3 problems"
+    assert body["hint"] == "nothing was stored; fix the problems above, then pack, sign and publish again"
+    assert body["problems"] == [
+        {
+            "type": "affinity-unbound",
+            "detail": "`audio-encoder` 1.0.0 names no device, so a host with several accelerators places it by luck; "
+            "in manifest.yaml, add `device_affinity: [...]`, or a waiver with a written reason",
+        },
+        {
+            "type": "range-unbounded",
+            "detail": "`audio-encoder` 1.0.0 has no upper bound in `seedance_version: >=2.0`, so what it was never "
+            "tested with may be taken; "
+            'in manifest.yaml, close the range, as in `seedance_version: ">=2.0,<3"`, '
+            "or a waiver with a written reason",
+        },
+        {
+            "type": "batch-policy-missing",
+            "detail": "`audio-encoder` 1.0.0 has no batch policy, so calls that wait together are run one by one; "
+            "in manifest.yaml, add `batch_policy: adaptive`, or a waiver with a written reason",
+        },
+    ]
+
+
+def test_no_remedy_for_installers_is_told_to_a_publisher(team: Team) -> None:
+    manifest = manifest_of(batch_policy=None, device_affinity=None, seedance_version=Range.parse(">=2.0"))
+
+    answer = team.submit(team.admin, manifest)
+
+    assert "spm install" not in answer.text
+    assert "spm uninstall" not in answer.text
+
+
+PIN_IT = "ask an admin of this registry to pin your key: `spm-registry key add FILE.pub`"
+NAME_IT = "ask an admin of this registry to add the name to your key in loader.conf"
+OWN = "pack it again with the key's own publisher, or sign it with a key of that publisher"
+PACK_IT = "pack and sign it for this registry"
+GENERAL = "nothing was stored; fix the problems above, then pack, sign and publish again"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "hint"),
+    [
+        ({"name": "video-encoder"}, "key-namespace", NAME_IT),
+        ({"publisher": "video-team"}, "key-namespace", OWN),
+        ({"registry": "other.team"}, "mix", PACK_IT),
+        ({"type": PluginType.CORE}, "wrong-class", "sign it with a key of the role core"),
+    ],
+)
+def test_a_publisher_is_told_what_a_publisher_can_do(
+    team: Team, changes: dict[str, Any], reason: str, hint: str
+) -> None:
+    answer = team.submit(team.admin, manifest_of(**changes), key=team.ext)
+
+    body = problem(answer)
+    assert ([each["type"] for each in body["problems"]], body["hint"]) == ([reason], hint)
+
+
+def test_a_problem_without_a_remedy_of_its_own_gets_the_general_one(team: Team) -> None:
+    team.publish(team.admin, manifest_of(version="1.0.0+a"))
+
+    answer = team.submit(team.admin, manifest_of())
+
+    body = problem(answer)
+    assert ([each["type"] for each in body["problems"]], body["hint"]) == (["build-twin"], GENERAL)
+
+
+def test_who_has_not_had_a_key_pinned_is_told_to_ask(team: Team) -> None:
+    stranger = make_key(team.root.parent, "stranger", KeyRole.EXT)
+
+    answer = team.submit(team.admin, manifest_of(), key=stranger)
+
+    assert problem(answer)["hint"] == PIN_IT
+
+
+def test_who_asks_for_more_than_a_key_may_have_is_told_both_ways_out(team: Team) -> None:
+    conf = team.site.loader_conf
+    conf.write_text(conf.read_text().replace("[[core.keys]]", "[ext.capabilities]\nnetwork = false\n\n[[core.keys]]"))
+
+    answer = team.submit(team.admin, manifest_of(capabilities=Capabilities(network=True)))
+
+    assert problem(answer)["hint"] == (
+        "ask for less under `capabilities` in manifest.yaml, or ask an admin of this registry to allow your key more"
+    )
 
 
 def test_a_waived_trap_is_no_problem(team: Team) -> None:
@@ -96,6 +182,7 @@ def test_an_unsigned_manifest_is_refused(team: Team) -> None:
     assert answer.status_code == 422
     assert body["problems"] == [{"type": "unsigned", "detail": "the manifest has no signature"}]
     assert body["detail"] == "the release cannot be published: 1 problem: the manifest has no signature"
+    assert body["hint"] == "sign it with `spm sign PACKED --key NAME`, then publish again"
     assert team.state() == before
 
 
@@ -366,12 +453,42 @@ def test_a_malformed_request_is_refused(team: Team, body: Any, message: str) -> 
     assert team.state() == before
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000, b'{"manifests": ' + b"[" * 100_000])
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 4_000, b'{"manifests": ' + b"[" * 4_000])
 def test_what_is_not_json_is_refused(team: Team, body: bytes) -> None:
     answer = team.ask("POST", "/v1/uploads", team.admin, data=body)
 
     assert answer.status_code == 400
     assert problem(answer)["detail"] == "the request body is refused: it is not JSON"
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"manifests": [' + b"[]," * 100_000 + b"0]}", b"{" * 100_000])
+def test_a_body_of_very_many_parts_is_refused_unparsed(team: Team, body: bytes) -> None:
+    answer = team.ask("POST", "/v1/uploads", team.admin, data=body)
+
+    assert answer.status_code == 400
+    detail = "the request body is refused: it has more parts than 64 manifests with 64 signatures each"
+    assert problem(answer)["detail"] == detail
+
+
+def test_as_many_parts_as_are_allowed_are_not_too_many(team: Team) -> None:
+    signatures = {f"manifest.sig.{number:064x}": b"x" for number in range(64)}
+    entries = [entry_of(b"{}", signatures) for _ in range(64)]
+
+    answer = team.ask("POST", "/v1/uploads", team.admin, json={"manifests": entries})
+
+    assert (answer.status_code, len(problem(answer)["problems"])) == (422, 64)
+
+
+@pytest.mark.parametrize(
+    "manifest", [b'{"\\ud800":1}', b'{"a":{"\\udfff":1}}', b'{"a":"\\ud800"}', b'{"name":"\\ud800"}']
+)
+def test_a_signed_lone_surrogate_is_refused_as_a_problem(team: Team, manifest: bytes) -> None:
+    entry = entry_of(manifest, team.ext.sign(manifest))
+
+    answer = team.ask("POST", "/v1/uploads", team.admin, json={"manifests": [entry]})
+
+    assert answer.status_code == 422
+    assert [each["type"] for each in problem(answer)["problems"]] == ["non-canonical"]
 
 
 def test_a_manifest_that_is_no_manifest_is_refused_although_it_is_signed(team: Team) -> None:

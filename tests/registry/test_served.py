@@ -7,30 +7,24 @@ import random
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.registry.served import Answer, ask, first_line, start, stop
 from tests.registry.team import Clock, Team, digest, entry_of, found_registry, join_team, manifest_of
 
 pytestmark = pytest.mark.e2e
 
 BIG = random.Random(1).randbytes(12 << 20)
 FILES = {"audio_encoder.py": b"def create(context):\n    return abs\n", "weights.bin": BIG}
-
-
-@dataclass
-class Answer:
-    status: int
-    headers: dict[str, str]
-    data: bytes
 
 
 @dataclass
@@ -63,47 +57,31 @@ class Served:
         return str(json.loads(self.write("POST", "/v1/uploads", body).data)["upload"])
 
 
-def _start(root: Path, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "registry.cli", "serve", "--root", str(root), *more]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def _line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline()
-
-
-def _stop(process: subprocess.Popen[str]) -> tuple[int, str]:
-    process.terminate()
-    _, errors = process.communicate(timeout=20)
-    return process.returncode, errors
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Serve one registry with two workers for all tests of this file."""
     folder = tmp_path_factory.mktemp("served")
     admin = found_registry(folder / "registry", folder / "keys", int(time.time()))
     team = join_team(folder / "registry", folder / "keys", admin, Clock(int(time.time())))
-    process = _start(team.root, "--bind", "127.0.0.1:0", "--workers", "2")
-    line = _line(process)
+    process = start(team.root, "--bind", "127.0.0.1:0", "--workers", "2")
+    line = first_line(process)
     found = re.search(r"http://127\.0\.0\.1:([0-9]+)", line)
     assert found is not None, process.stderr.read() if process.stderr else line
     yield Served(team=team, process=process, line=line, port=int(found[1]))
-    code, errors = _stop(process)
+    code, errors = stop(process)
     team.site.database.close()
     assert (code, errors) == (0, "")
 
 
 def test_it_says_one_line_once_it_listens(served: Served) -> None:
-    expected = f"Serving the registry `team.local` at http://127.0.0.1:{served.port} (2 workers); Ctrl-C stops it\n"
+    where = f"from {served.team.root} at http://127.0.0.1:{served.port}"
 
-    assert served.line == expected
+    assert served.line == f"Serving the registry `team.local` {where} (2 workers); Ctrl-C stops it\n"
     assert served.ask("GET", "/healthz").status == 200
 
 
 def test_a_port_that_is_taken_is_refused(served: Served) -> None:
-    process = _start(served.team.root, "--bind", f"127.0.0.1:{served.port}")
+    process = start(served.team.root, "--bind", f"127.0.0.1:{served.port}")
 
     out, err = process.communicate(timeout=20)
 
@@ -201,7 +179,7 @@ def test_a_chunked_body_is_refused(served: Served) -> None:
 
 def test_stalled_downloads_keep_nobody_from_reading(served: Served) -> None:
     request = f"GET /v1/blobs/{digest(BIG)} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-    stalled = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(100)]
+    stalled = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(400)]
     for connection in stalled:
         connection.sendall(request)
     time.sleep(0.3)
@@ -235,21 +213,66 @@ def test_many_readers_and_a_writer_at_once(served: Served) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_cleanly(team: Team, number: signal.Signals) -> None:
-    process = _start(team.root, "--bind", "127.0.0.1:0", "--json")
-    told = json.loads(_line(process))
+    process = start(team.root, "--bind", "127.0.0.1:0", "--json")
+    told = json.loads(first_line(process))
     process.send_signal(number)
 
     _, errors = process.communicate(timeout=20)
 
     assert (process.returncode, errors) == (0, "")
     assert (told["id"], told["pid"], told["workers"]) == ("team.local", process.pid, 1)
+    assert told["root"] == str(team.root)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", int(told["url"].rpartition(":")[2])))
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_registry_has_all_in_its_database_file(team: Team, number: signal.Signals) -> None:
+    process = start(team.root, "--bind", "127.0.0.1:0", "--json")
+    url = json.loads(first_line(process))["url"]
+    team.publish(team.admin, manifest_of())
+    team.site.database.close()
+    path, body = "/v1/plugins/audio-encoder/1.0.0/yank", json.dumps({"reason": "gone"}).encode()
+    yanked = ask(url, "POST", path, body, Authorization=f"Bearer {team.admin}")
+
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+
+    assert (yanked.status, process.returncode, errors) == (200, 0, "")
+    assert not (team.root / "registry.db-wal").exists()
+    with closing(sqlite3.connect(f"file:{team.root}/registry.db?immutable=1", uri=True)) as alone:
+        assert alone.execute("SELECT name, version, yanked FROM releases").fetchall() == [
+            ("audio-encoder", "1.0.0", "gone")
+        ]
+
+
+def test_a_missing_uploads_folder_is_made_anew(team: Team) -> None:
+    (team.root / "uploads").rmdir()
+
+    process = start(team.root, "--bind", "127.0.0.1:0", "--json")
+    first_line(process)
+
+    assert (team.root / "uploads").stat().st_mode & 0o777 == 0o700
+    assert stop(process) == (0, "")
+
+
+def test_requests_are_logged_where_that_is_asked_for(team: Team) -> None:
+    process = start(team.root, "--bind", "127.0.0.1:0", "--json", "--log-requests")
+    url = json.loads(first_line(process))["url"]
+    ask(url, "GET", "/v1/registry", Authorization=f"Bearer {team.admin}")
+
+    code, errors = stop(process)
+
+    (line,) = (json.loads(line) for line in errors.splitlines() if "/v1/registry" in line)
+    assert code == 0
+    assert (line["level"], line["logger"]) == ("info", "granian.access")
+    assert re.fullmatch(r"127\.0\.0\.1 GET /v1/registry 200 [0-9.]+ ms", line["message"])
+    assert team.admin not in errors
+
+
 def test_workers_do_not_outlive_a_killed_parent(team: Team) -> None:
-    process = _start(team.root, "--bind", "127.0.0.1:0", "--json")
-    port = int(json.loads(_line(process))["url"].rpartition(":")[2])
+    process = start(team.root, "--bind", "127.0.0.1:0", "--json")
+    port = int(json.loads(first_line(process))["url"].rpartition(":")[2])
     os.kill(process.pid, signal.SIGKILL)
 
     process.wait(timeout=20)

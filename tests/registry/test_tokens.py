@@ -129,7 +129,22 @@ def test_a_revoked_token_is_over_at_once(team: Team) -> None:
         row = next(row for row in records.tokens() if row.label == "maria")
         tokens.revoke(records, row.id, actor="test", now=team.clock())
 
-    assert problem(team.ask("GET", "/v1/whoami", token))["type"] == "token-expired"
+    body = problem(team.ask("GET", "/v1/whoami", token))
+    assert (body["status"], body["type"]) == (401, "auth")
+    assert body["detail"] == "the token `maria` was revoked on 2027-01-15"
+    assert body["hint"] == "ask an admin for a new one (`spm-registry token new`), then `spm login`"
+
+
+def test_a_token_that_was_revoked_is_not_called_expired_later_on(team: Team) -> None:
+    token = team.token("maria", days=1)
+    with team.site.database.writing() as records:
+        row = next(row for row in records.tokens() if row.label == "maria")
+        tokens.revoke(records, row.id, actor="test", now=team.clock())
+    team.clock.now += 30 * 86_400
+
+    detail = problem(team.ask("GET", "/v1/whoami", token))["detail"]
+
+    assert detail == "the token `maria` was revoked on 2027-01-15"
 
 
 @pytest.mark.parametrize(

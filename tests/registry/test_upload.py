@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from werkzeug.test import TestResponse
 
-from registry.services.publishing import LEASE_SECONDS, MAX_OPEN_UPLOADS
-from tests.registry.team import FILES, Team, digest, manifest_of, problem
+from manifests.manifest import Manifest
+from registry.services.publishing import LEASE_SECONDS, MAX_OPEN_BYTES, MAX_OPEN_UPLOADS
+from tests.registry.team import FILES, Team, digest, file_table, manifest_of, problem
 
 DATA = FILES["weights.bin"]
 SHA = digest(DATA)
@@ -240,7 +242,8 @@ def test_publishing_the_same_bytes_again_changes_nothing(team: Team) -> None:
     again = team.submit(team.admin, manifest_of())
 
     assert again.status_code == 200
-    assert again.get_json() == {"published": True, "name": "audio-encoder", "version": "1.0.0", "serial": 1}
+    expected = {"published": True, "name": "audio-encoder", "version": "1.0.0", "serial": 1, "warnings": []}
+    assert again.get_json() == expected
     assert team.state() == before
 
 
@@ -323,6 +326,39 @@ def test_a_token_has_only_so_many_unfinished_uploads(team: Team) -> None:
     assert body["type"] == "limit:uploads"
     assert body["detail"] == "token `admin` has 32 unfinished uploads, which is the most it may have"
     assert team.state() == before
+
+
+def test_the_unfinished_uploads_of_a_token_have_only_so_many_bytes(team: Team) -> None:
+    small, large = file_table(FILES)
+    half = replace(large, size=MAX_OPEN_BYTES // 2)
+
+    def sized(version: str) -> Manifest:
+        return replace(manifest_of(version=version), files=(small, half))
+
+    assert team.submit(team.admin, sized("1.0.0")).status_code == 201
+    before = team.state()
+
+    again = team.submit(team.admin, sized("1.0.0"))
+    answer = team.submit(team.admin, sized("1.1.0"))
+    others = team.submit(team.token("bob"), sized("1.1.0"))
+
+    assert (again.status_code, answer.status_code, others.status_code) == (201, 429, 201)
+    body = problem(answer)
+    assert body["type"] == "limit:upload-bytes"
+    assert body["detail"] == (
+        f"with this one, the unfinished uploads of token `admin` would have {MAX_OPEN_BYTES + 2 * small.size} bytes, "
+        f"more than the {MAX_OPEN_BYTES} allowed"
+    )
+    assert body["hint"] == "finish one; an unfinished upload ends by itself after 24 hours"
+    assert before.count("upload_files") == team.state().count("upload_files") - 2
+
+
+def test_a_finished_upload_no_longer_counts(team: Team) -> None:
+    team.publish(team.admin, manifest_of())
+
+    with team.site.database.reading() as records:
+        (admin,) = records.tokens()
+        assert records.declared_bytes(admin.id) == 0
 
 
 def test_a_blob_is_where_it_should_be_and_private(team: Team) -> None:
