@@ -1,6 +1,7 @@
 """`spm-registry init`: makes a registry and shows its token once."""
 
 import argparse
+import re
 import time
 
 from registry.commands.output import note, show, show_json
@@ -20,6 +21,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _bind(url: str) -> str:
+    """Return the option that serves where a plain loopback URL points; elsewhere a proxy does."""
+    found = re.fullmatch(r"http://(127\.0\.0\.1:[0-9]+)/?", url)
+    return f" --bind {found[1]}" if found else ""
+
+
 def _value(new: NewRegistry) -> dict[str, str]:
     return {
         "root": str(new.root),
@@ -35,7 +42,7 @@ def _text(new: NewRegistry) -> str:
     return "\n".join(
         (
             f"Made the registry `{new.registry_id}` in {new.root}",
-            f"  URL          {new.url}",
+            f"  URL          {new.url} (where clients look for it; another by `--url`)",
             f"  admin token  {new.token}",
             f"  valid until  {day_of(new.token_ends)} ({DEFAULT_DAYS} days); `spm-registry token new` makes the next",
             "",
@@ -43,6 +50,7 @@ def _text(new: NewRegistry) -> str:
             "",
             *(f"  {line}".rstrip() for line in new.loader_conf.splitlines()),
             "",
-            f"Next: `spm-registry key add FILE.pub --root {new.root}`, then `spm-registry serve --root {new.root}`",
+            f"Next: `spm-registry key add FILE.pub --root {new.root}`, "
+            f"then `spm-registry serve --root {new.root}{_bind(new.url)}`",
         )
     )

@@ -17,6 +17,7 @@ from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 from granian.server import Server
 
+from keys.keyring import LoaderConf
 from manifests.errors import RegistryUnreachable, UsageError
 from registry.api.gateway import Gateway
 from registry.app import load_app
@@ -55,10 +56,10 @@ class Address:
 def run(options: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT."""
     log_to_stderr()
-    registry_id = _check_site(options.root)
+    conf = _check_site(options.root)
     root, address = options.root.resolve(), _free_address(_parse_bind(options.bind))
     server = _server(address, options)
-    announce = partial(_announce, address, registry_id, root, options)
+    announce = partial(_announce, address, conf, root, options)
     server.on_startup(lambda: threading.Thread(target=announce, daemon=True).start())
     server.serve(target_loader=partial(_load_worker, root, os.getpid()), wrap_loader=False)
     # The workers end without closing their connections, which leaves commits in the write-ahead log alone.
@@ -67,12 +68,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_site(root: Path) -> str:
+def _check_site(root: Path) -> LoaderConf:
     # The workers are forked: they must not share this process's connections.
     with using_site(root) as site:
         site.parts.prepare()
         with site.database.reading() as records:
-            return trust(site, records).registry_id
+            return trust(site, records)
 
 
 def _parse_bind(text: str) -> Address:
@@ -136,16 +137,20 @@ def _stop_with_parent(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _announce(address: Address, registry_id: str, root: Path, options: argparse.Namespace) -> None:
+def _announce(address: Address, conf: LoaderConf, root: Path, options: argparse.Namespace) -> None:
     while not _is_healthy(address):
         time.sleep(_POLL_SECONDS)
     workers = options.workers
     if options.json:
-        value = {"id": registry_id, "url": address.url, "root": str(root), "workers": workers, "pid": os.getpid()}
-        line = json.dumps(value)
+        value = {"id": conf.registry_id, "url": address.url, "client_url": conf.registry_url, "root": str(root)}
+        line = json.dumps({**value, "workers": workers, "pid": os.getpid()})
     else:
         count = "1 worker" if workers == 1 else f"{workers} workers"
-        line = f"Serving the registry `{registry_id}` from {root} at {address.url} ({count}); Ctrl-C stops it"
+        # A proxy may stand between, so that a difference is no fault; but it is what a client that finds nobody asks.
+        there = "" if conf.registry_url == address.url else f"; loader.conf sends clients to {conf.registry_url}"
+        line = (
+            f"Serving the registry `{conf.registry_id}` from {root} at {address.url} ({count}){there}; Ctrl-C stops it"
+        )
     print(line, flush=True)
 
 

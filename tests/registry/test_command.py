@@ -72,7 +72,7 @@ def test_init_tells_people_what_to_do_next(capsys: pytest.CaptureFixture[str], t
     assert datetime.fromisoformat(ends) - datetime.now(UTC) > timedelta(days=89, hours=23)
     assert out == (
         f"Made the registry `lab.example` in {root}\n"
-        f"  URL          https://spm.lab.example\n"
+        "  URL          https://spm.lab.example (where clients look for it; another by `--url`)\n"
         f"  admin token  {token}\n"
         f"  valid until  {ends} (90 days); `spm-registry token new` makes the next\n"
         "\n"

@@ -75,8 +75,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def test_it_says_one_line_once_it_listens(served: Served) -> None:
     where = f"from {served.team.root} at http://127.0.0.1:{served.port}"
+    there = "; loader.conf sends clients to http://127.0.0.1:8080"
 
-    assert served.line == f"Serving the registry `team.local` {where} (2 workers); Ctrl-C stops it\n"
+    assert served.line == f"Serving the registry `team.local` {where} (2 workers){there}; Ctrl-C stops it\n"
     assert served.ask("GET", "/healthz").status == 200
 
 
