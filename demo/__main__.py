@@ -24,7 +24,9 @@ def main() -> int:
     """Run the demo in `.demo` and return 0 if everything went as told."""
     folder = HERE.parent / ".demo"
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / "store").mkdir(parents=True)
+    folder.mkdir()
+    (folder / "store").mkdir()
+    (folder / "store").chmod(0o755)
     stage = Stage(folder, environment_of(folder))
     try:
         _story(stage)
@@ -101,8 +103,7 @@ def _keys(stage: Stage) -> None:
     stage.run("spm keys new --role ext --name stranger --no-passphrase")
     stage.run("spm-registry key add config/spm/keys/platform.pub --root registry")
     stage.run("spm-registry key add config/spm/keys/audio-team.pub --root registry --names audio-* log-mel legacy-*")
-    conf = stage.run("spm-registry loader-conf --root registry", lines=8)
-    (stage.folder / "store" / "loader.conf").write_text(conf)
+    stage.run("spm-registry loader-conf --root registry --output store/loader.conf")
     stage.run("spm login", given=(stage.folder / "token").read_text())
 
 
