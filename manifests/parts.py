@@ -24,6 +24,11 @@ _FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool")
 _PACKAGE = fields.matching(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?==[A-Za-z0-9.+!_-]+", "`name==version`")
 _ENV = fields.matching(r"[A-Za-z_][A-Za-z0-9_]{0,127}", "the name of an environment variable")
+# They say which code the loader, the C library or the interpreter runs, or undo what the worker is started with.
+_STEERING = fields.matching(
+    r"(?!((LD_|PYTHON|MALLOC_|TORCH_FORCE_).*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH|PATH|HOME|BASH_ENV|ENV|IFS)\Z).*",
+    "a variable that a plugin may ask for: it steers the process that the plugin runs in",
+)
 _PATH = fields.matching(r"(/(?!\.{1,2}(/|\Z))[A-Za-z0-9._+-]{1,200}){1,16}", "an absolute path without `.` or `..`")
 # A variant's tag joins its members, so no system may be called as another member begins.
 _TAG = fields.matching(
@@ -183,6 +188,10 @@ class TensorSpec:
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
 
 
+def _read_env(value: Any) -> str:
+    return _STEERING(_ENV(value))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What a plugin may do beyond computing; everything is off unless written. `processes` counts children."""
@@ -200,7 +209,7 @@ class Capabilities:
             network=reader.optional("network", fields.boolean) or False,
             read=reader.optional("read", fields.many(_PATH, 64)) or (),
             write=reader.optional("write", fields.many(_PATH, 64)) or (),
-            env=reader.optional("env", fields.many(_ENV, 64)) or (),
+            env=reader.optional("env", fields.many(_read_env, 64)) or (),
             processes=reader.optional("processes", fields.whole(0, 4096)) or 0,
             exec=reader.optional("exec", fields.boolean) or False,
         )

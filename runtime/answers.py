@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from manifests.errors import PluginFailed
-from runtime import arena, structure
+from manifests.parts import TensorSpec
+from runtime import arena, declared, structure
+from runtime.declared import TensorFacts
 
 if TYPE_CHECKING:
     import torch
@@ -18,6 +20,15 @@ class Answer:
     value: Any
     tensors: tuple["torch.Tensor", ...]
     compute_seconds: float
+
+
+def check(name: str, answer: Answer, outputs: Sequence[TensorSpec]) -> None:
+    """Hold a run's value against the declared outputs.
+
+    Raises: PluginFailed when it is not what the plugin's manifest declares.
+    """
+    facts = [TensorFacts(dtype=dtype, shape=shape) for dtype, shape in map(arena.describe, answer.tensors)]
+    declared.check_result(name, outputs, structure.build(answer.value, facts))
 
 
 def cut(name: str, answer: Answer, rows: Sequence[int]) -> list[Any]:

@@ -4,6 +4,7 @@ import fcntl
 import math
 import mmap
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 ALIGNMENT = 64
 SMALLEST = 1 << 20
 
+# Quantized ones have no values of their own; for the others torch has no kernel, not even one that copies.
+_WITHOUT_VALUES = re.compile(r"qu?int.*|bits.*|u?int[1-7]|float4.*")
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
@@ -82,6 +85,12 @@ def lay_out(tensors: Sequence[tuple[str, tuple[int, ...]]]) -> tuple[tuple[Slot,
     return tuple(slots), offset
 
 
+def require_laid_out(slots: Sequence[Slot]) -> None:
+    """Raise UsageError unless slots lie as `lay_out` puts them: none over another, so none is copied twice."""
+    if lay_out([(slot.dtype, slot.shape) for slot in slots])[0] != tuple(slots):
+        raise UsageError("its tensors do not lie one after another")
+
+
 def describe(tensor: "torch.Tensor") -> tuple[str, tuple[int, ...]]:
     """Return dtype and shape of a tensor that can cross.
 
@@ -138,7 +147,15 @@ def _fresh(dtype: "torch.dtype", shape: tuple[int, ...]) -> "torch.Tensor":
 
     # Made as bytes: making an experimental dtype by its name warns.
     size = dtype.itemsize * math.prod(shape)
-    return torch.empty(size, dtype=torch.uint8).view(dtype).view(shape)
+    try:
+        memory = torch.empty(size, dtype=torch.uint8)
+    except RuntimeError as error:
+        raise LimitReached(
+            f"this process has no {size} bytes of memory for a tensor of shape {list(shape)}",
+            reason="limit:memory",
+            size=size,
+        ) from error
+    return memory.view(dtype).view(shape)
 
 
 def _copy(target: "torch.Tensor", source: "torch.Tensor") -> None:
@@ -159,6 +176,6 @@ def _dtype(name: str) -> Any:
     import torch
 
     dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype) or name.startswith(("qint", "quint")):
-        raise UsageError(f"{name[:40]!r} is not a dtype of this torch")
+    if not isinstance(dtype, torch.dtype) or _WITHOUT_VALUES.fullmatch(name):
+        raise UsageError(f"{name[:40]!r} is not a dtype whose values this torch can read")
     return dtype

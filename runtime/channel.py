@@ -21,9 +21,12 @@ class Channel:
         self._takes_descriptors = takes_descriptors
         self._descriptors: list[int] = []
 
-    def send(self, frame: bytes, descriptor: int | None = None) -> None:
-        """Send a frame, with a descriptor that the other end gets a copy of."""
-        self._end.settimeout(None)
+    def send(self, frame: bytes, descriptor: int | None = None, *, deadline: float | None = None) -> None:
+        """Send a frame, with a descriptor that the other end gets a copy of.
+
+        Raises: TimeoutError when the other end has not made room for it when the monotonic clock passes `deadline`.
+        """
+        self._await(deadline)
         sent = 0
         if descriptor is not None:
             sent = socket.send_fds(self._end, [frame], [descriptor])
@@ -41,6 +44,16 @@ class Channel:
                 return None
             self._decoder.feed(data)
         return message
+
+    def require_silence(self) -> None:
+        """Raise ProtocolBroken when the worker has said more than it was asked for: it would answer the next call."""
+        self._end.settimeout(0)
+        try:
+            is_silent = self._decoder.is_empty and not self._end.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, ConnectionResetError):
+            is_silent = self._decoder.is_empty
+        if not is_silent:
+            raise ProtocolBroken("the worker spoke before it was asked")
 
     def peer_pid(self, deadline: float) -> int | None:
         """Wait for the first bytes and return the pid, in our own numbering, of the process that sent them.
@@ -69,14 +82,15 @@ class Channel:
             raise ProtocolBroken("a `map` message came without its descriptor")
         return self._descriptors.pop(0)
 
-    def wait_gone(self, seconds: float) -> None:
+    def wait_gone(self, deadline: float) -> None:
         """Wait until every process that holds the other end is gone, dropping what they still say.
 
         Raises: TimeoutError.
         """
-        deadline = time.monotonic() + seconds
         while True:
             self._await(deadline)
+            if time.monotonic() > deadline:
+                raise TimeoutError
             try:
                 if not self._end.recv(_CHUNK):
                     return

@@ -31,8 +31,8 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
     """
     try:
         descriptor = os.open(path, _OPEN)
-    except FileNotFoundError as error:
-        raise FileSetMismatch(f"{path} is not there", paths=[str(path)]) from error
+    except FileNotFoundError:
+        raise FileSetMismatch(f"{path} is not there", paths=[str(path)]) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise LinkRefused(f"{path} is a symbolic link, the store has none", path=str(path)) from error

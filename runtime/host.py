@@ -6,13 +6,14 @@ Imports no torch; the caller who hands tensors has done so.
 import os
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from keys.keyring import LoaderConf
 from manifests.devices import parse_device
-from manifests.errors import IncompatibleTarget, LayerMissing, UsageError
+from manifests.errors import ConfigMissing, LayerMissing, UsageError
 from manifests.lockfile import Generation, InstalledEntry
 from manifests.manifest import Manifest
 from manifests.names import parse_name
@@ -25,11 +26,12 @@ from runtime.generation import current_generation
 from runtime.installed import dependencies, find_entry, open_entry, read_manifest
 from runtime.instance import Blueprint, Instance
 from runtime.launch import Surroundings, launch_of
-from runtime.placement import place
+from runtime.placement import place, require_fit
 from runtime.probe import probe_target
 from runtime.process import Handshake, Launch
 from runtime.sandbox import bwrap
 from runtime.sandbox.bwrap import Bubblewrap
+from runtime.torch_here import no_torch
 
 __all__ = ["Host", "Instance"]
 
@@ -41,6 +43,7 @@ class Host:
 
     `with Host(root) as host: host.load("audio-encoder")(x)`. Entering starts core plugins; leaving ends all workers.
     `threads` is what each worker computes with; `call_deadline` ends a worker whose call takes longer.
+    Raises: ConfigError when the store's loader.conf is not there or not as it must be.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Host:
         self._is_closed = False
         self._instances: dict[tuple[str, str], Instance] = {}
         self._target: Target | None = None
+        self._conf()
 
     def __enter__(self) -> "Host":
         generation = current_generation(self._root)
@@ -84,7 +88,7 @@ class Host:
         Signature and tree are verified before its worker starts, and again whenever it is started anew.
         Raises: NotFound; the refusals of verification; IncompatibleTarget; LayerMissing; PluginFailed; WorkerDied.
         """
-        conf = LoaderConf.read(self._root / "loader.conf")
+        conf = self._conf()
         generation = current_generation(self._root)
         entry = find_entry(self._root, generation, parse_name(name))
         manifest = read_manifest(self._root, entry, conf).manifest
@@ -98,27 +102,39 @@ class Host:
         instance.wait_ready()
         return instance
 
+    def describe(self, name: str) -> Manifest:
+        """Return the manifest of an installed plugin, its signature verified now. Starts nothing.
+
+        Raises: NotFound; the refusals of verification.
+        """
+        entry = find_entry(self._root, current_generation(self._root), parse_name(name))
+        return read_manifest(self._root, entry, self._conf()).manifest
+
     def close(self) -> None:
         """End every worker and wait until all are gone."""
         with self._lock:
             self._is_closed = True
             instances, self._instances = list(self._instances.values()), {}
-        for instance in instances:
-            instance.close()
+        # Each is ended, and what of it could not be ended is told by the first error.
+        with ExitStack() as stack:
+            for instance in instances:
+                stack.callback(instance.close)
 
     def _require_open(self) -> None:
         if self._is_closed:
             raise UsageError(f"the host of {self._root} is closed", hint="make a new one: `Host(root)`")
 
+    def _conf(self) -> LoaderConf:
+        try:
+            return LoaderConf.read(self._root / "loader.conf")
+        except ConfigMissing as error:
+            # That the file is not there is all that its cause says, too.
+            raise error from None
+
     def _place(self, manifest: Manifest, entry: InstalledEntry, device: str | None) -> str:
         target = self._probed()
         if target.torch is None:
-            raise IncompatibleTarget(
-                f"`{entry.name}` needs torch, and no torch is installed beside spm",
-                reason="torch",
-                hint="`pip install 'seedance-spm[runtime]'`",
-                plugin=entry.name,
-            )
+            raise no_torch(f"`{entry.name}`", plugin=entry.name)
         affinity = entry.bindings.affinity or manifest.device_affinity
         placed = place(entry.name, affinity, target, wanted=parse_device(device) if device else None)
         if placed.is_accelerator:
@@ -165,9 +181,11 @@ class Host:
         )
 
     def _prepare(self, generation: Generation, entry: InstalledEntry, device: str, bubblewrap: Bubblewrap) -> Launch:
-        conf = LoaderConf.read(self._root / "loader.conf")
+        conf = self._conf()
         plugin = open_entry(self._root, entry, conf)
         required = tuple(open_entry(self._root, other, conf) for other in dependencies(generation, entry.name))
+        for one in (plugin, *required):
+            require_fit(one.manifest, self._probed())
         around = Surroundings(
             root=self._root,
             conf=conf,

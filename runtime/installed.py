@@ -18,6 +18,7 @@ from keys.verified import (
 from manifests.errors import FileSetMismatch, NotFound, TooBig
 from manifests.lockfile import Generation, InstalledEntry
 from runtime.generation import current_generation, read_bounded
+from runtime.guard import require_guarded
 
 _MAX_SIGNATURE_BYTES = 2 << 20
 _MAX_FILES = 128
@@ -53,7 +54,11 @@ def open_installed(root: Path, name: str, conf: LoaderConf) -> InstalledPlugin:
 
 
 def open_entry(root: Path, entry: InstalledEntry, conf: LoaderConf) -> InstalledPlugin:
-    """Return the plugin that an entry names, its signature and its whole tree verified now."""
+    """Return the plugin that an entry names, its signature and its whole tree verified now.
+
+    Raises: ConfigPermissions when others could change it afterwards; what `verify_manifest` and `verify_tree` raise.
+    """
+    require_guarded(root, entry)
     return verify_tree(read_manifest(root, entry, conf), root / "plugins" / entry.name / entry.release)
 
 
@@ -77,8 +82,8 @@ def _variant_tag(entry: InstalledEntry) -> str | None:
 def _fetch(folder: Path) -> FetchedManifest:
     try:
         names = sorted(os.listdir(folder))
-    except FileNotFoundError as error:
-        raise FileSetMismatch(f"{folder} is not there: the store lost a manifest", paths=[str(folder)]) from error
+    except FileNotFoundError:
+        raise FileSetMismatch(f"{folder} is not there: the store lost a manifest", paths=[str(folder)]) from None
     if len(names) > _MAX_FILES:
         raise TooBig(f"{folder} holds {len(names)} files, more than the {_MAX_FILES} allowed")
     signatures = [name for name in names if name == JWS_FILE or name.startswith(SIGNATURE_FILE_PREFIX)]

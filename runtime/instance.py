@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from manifests.batching import BatchPolicy
-from manifests.errors import LimitReached, PluginFailed, QuarantinedPlugin, UsageError
+from manifests.errors import LimitReached, PluginFailed, QuarantinedPlugin, UsageError, WorkerDied
 from manifests.manifest import Manifest
-from runtime import answers, arena, batcher, lifecycle
+from runtime import answers, arena, batcher, declared, lifecycle
 from runtime.batcher import Hold, Seal, Waiting
 from runtime.counters import Counters
+from runtime.declared import TensorFacts
 from runtime.lifecycle import CrashBudget, Event, State
-from runtime.process import Handshake, Launch, WorkerProcess, monotonic_deadline
+from runtime.process import Handshake, Launch, WorkerProcess
 
 if TYPE_CHECKING:
     import torch
@@ -60,6 +61,7 @@ class Instance:
         self._worker: WorkerProcess | None = None
         self._handshake: Handshake | None = None
         self._run_record: str | None = None
+        self._not_ended: WorkerDied | None = None
         self._started: Future[None] = Future()
         # The worker lives no longer than the thread that starts it, so one thread does all for as long as we live.
         self._thread = threading.Thread(target=self._serve, name=f"spm-{blueprint.manifest.name}", daemon=True)
@@ -76,6 +78,11 @@ class Instance:
     @property
     def is_closed(self) -> bool:
         return self._state is State.CLOSED
+
+    def __repr__(self) -> str:
+        with self._lock:
+            state = self._shown_state()
+        return f"<Instance {self.name} {self._blueprint.manifest.version} on {self.device}, {state}>"
 
     def wait_ready(self) -> None:
         """Wait for the first start.
@@ -94,7 +101,8 @@ class Instance:
     def submit(self, *tensors: "torch.Tensor") -> "Future[Any]":
         """Queue a call and return its future.
 
-        Raises: UsageError for what is no tensor, and when closed; LimitReached when 4096 calls wait already.
+        Raises: UsageError for what is no tensor or not as the manifest declares, and when closed; LimitReached when
+        4096 calls wait already.
         """
         future: Future[Any] = Future()
         call = _Call(tensors=tensors, future=future, waiting=self._waiting(tensors))
@@ -116,12 +124,11 @@ class Instance:
     def stats(self) -> dict[str, Any]:
         """Return what it did and what is in force now."""
         with self._lock:
-            handshake, worker = self._handshake, self._worker
-            is_running = worker is not None and worker.is_running()
+            handshake, is_running = self._handshake, self._is_running()
             return self._counters.to_dict() | {
                 "plugin": self.name,
                 "version": str(self._blueprint.manifest.version),
-                "state": str(self._state) if is_running or self._state is not State.READY else str(State.STOPPED),
+                "state": str(self._shown_state()),
                 "device": self.device,
                 "pid": handshake.pid if handshake and is_running else None,
                 "layers": [layer.id for layer in handshake.layers if layer.held] if handshake else [],
@@ -134,8 +141,18 @@ class Instance:
                 **self._blueprint.effective,
             }
 
+    def _is_running(self) -> bool:
+        return self._worker is not None and self._worker.is_running()
+
+    def _shown_state(self) -> State:
+        # That a worker died idle is noted at the next call, and shown at once.
+        return State.STOPPED if self._state is State.READY and not self._is_running() else self._state
+
     def close(self) -> None:
-        """End the worker and all that it started, and wait until it is gone. Calls not done end in an error."""
+        """End the worker and all that it started, and wait until it is gone. Calls not done end in an error.
+
+        Raises: WorkerDied when some of it is still there seconds after it was killed.
+        """
         with self._lock:
             self._step(Event.CLOSE)
             if self._worker is not None:
@@ -143,6 +160,8 @@ class Instance:
             self._lock.notify_all()
         if threading.current_thread() is not self._thread:
             self._thread.join()
+        if self._not_ended is not None:
+            raise self._not_ended
 
     def _waiting(self, tensors: Sequence["torch.Tensor"]) -> Waiting:
         import torch
@@ -150,8 +169,11 @@ class Instance:
         for tensor in tensors:
             if not isinstance(tensor, torch.Tensor):
                 raise UsageError(f"`{self.name}` takes tensors, not a {type(tensor).__qualname__}")
+        manifest = self._blueprint.manifest
         described = [arena.describe(tensor) for tensor in tensors]
-        key = batcher.key_of(described, self._blueprint.manifest.inputs, self._blueprint.manifest.outputs)
+        facts = [TensorFacts(dtype=dtype, shape=shape) for dtype, shape in described]
+        declared.check_inputs(self.name, manifest.inputs, facts)
+        key = batcher.key_of(described, manifest.inputs, manifest.outputs)
         rows = described[0][1][0] if key is not None else 1
         return Waiting(key=key, rows=rows, arrived=time.monotonic())
 
@@ -224,13 +246,14 @@ class Instance:
             self._step(Event.CALL)
         parts = list(zip(*(call.tensors for call in calls), strict=True))
         try:
-            answer = worker.call(parts, monotonic_deadline(self._blueprint.call_seconds))
+            answer = worker.call(parts, self._blueprint.call_seconds)
         except BaseException as error:
             self._after_failure(worker, error)
             raise
         with self._lock:
             self._step(Event.ANSWERED)
             self._counters.ran(len(calls), answer.compute_seconds)
+        answers.check(self.name, answer, self._blueprint.manifest.outputs)
         return answers.cut(self.name, answer, [call.waiting.rows for call in calls])
 
     def _after_failure(self, worker: WorkerProcess, error: BaseException) -> None:
@@ -289,7 +312,7 @@ class Instance:
         try:
             if is_closed:
                 worker.kill()
-            return worker, worker.handshake(time.monotonic() + self._blueprint.start_seconds)
+            return worker, worker.handshake(self._blueprint.start_seconds)
         except BaseException:
             self._drop(worker)
             raise
@@ -310,8 +333,15 @@ class Instance:
             self._step(Event.CLOSE)
             worker, self._worker = self._worker, None
             left, self._queue = self._queue, []
-        if worker is not None:
-            worker.close()
+        try:
+            if worker is not None:
+                worker.close()
+        except WorkerDied as error:
+            self._not_ended = error
+        finally:
+            self._end_calls(left)
+
+    def _end_calls(self, left: "Sequence[_Call]") -> None:
         error = self._closed()
         for call in left:
             if call.future.set_running_or_notify_cancel():

@@ -19,6 +19,8 @@ from runtime.sandbox.view import PLUGINS, code_folder, view_of
 _NOBODY = 65534
 _START = """import sys
 sys.path.insert(0, {folder!r})
+from runtime.sandbox.first_process import split
+split()
 from runtime.worker import main
 sys.path.pop(0)
 main(int(sys.argv[1]))
@@ -49,11 +51,11 @@ def launch_of(
     trees = [Bind(source=str(one.directory), target=f"{PLUGINS}/{one.manifest.name}") for one in (plugin, *required)]
     hidden = _hidden(around)
     view = view_of(trees, hidden=hidden, environment=_environment(plugin, around))
-    inner = [sys.executable, "-I", "-B", "-c", _START.format(folder=code_folder())]
+    inner = [sys.executable, "-I", "-B", "-u", "-c", _START.format(folder=code_folder())]
     limits = Limits.of(effective(manifest, around.conf.memory_bytes).memory_bytes, manifest.capabilities.processes)
     return Launch(
         plugin=manifest.name,
-        command=tuple(command(around.bubblewrap, view, inner, _identity(plugin.directory))),
+        command=command(around.bubblewrap, view, inner, _identity(plugin.directory)),
         facts=Facts(
             namespaces=own_namespaces(),
             hidden=hidden,

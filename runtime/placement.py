@@ -1,10 +1,35 @@
-"""Which device an instance runs on. Pure: affinity and target in, device or refusal out; looks at no machine."""
+"""Whether a release may run on a target, and on which device. Pure: facts in, refusal out; looks at no machine."""
 
 from collections.abc import Sequence
 
 from manifests.devices import Device, matches
-from manifests.errors import IncompatibleTarget
+from manifests.errors import IncompatibleTarget, Undecided
+from manifests.fit import Unknown, first_doubt, release_doubt, variant_doubt
+from manifests.manifest import Manifest
+from manifests.parts import Variant
 from manifests.target import Target, TargetDevice
+
+
+def require_fit(manifest: Manifest, target: Target) -> None:
+    """Check contract, torch, Python and the variant's machine anew: the host may have changed since the install.
+
+    Raises: IncompatibleTarget with the fact; Undecided when the fact that would decide is unknown.
+    """
+    doubt = first_doubt(
+        (
+            release_doubt(manifest.seedance_version, manifest.requires, target),
+            variant_doubt(manifest.variant or Variant(), target),
+        )
+    )
+    if doubt is None:
+        return
+    release = f"`{manifest.name}` {manifest.version}"
+    hint = f"`spm info {manifest.name}` shows which releases fit this host"
+    if isinstance(doubt, Unknown):
+        message = f"{release} cannot be known to fit this host: it {doubt.text}"
+        raise Undecided(message, reason=f"unknown:{doubt.fact}", hint=hint, plugin=manifest.name)
+    message = f"{release} does not fit this host: it {doubt.text}"
+    raise IncompatibleTarget(message, reason=doubt.reason, hint=hint, plugin=manifest.name)
 
 
 def place(

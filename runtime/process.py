@@ -4,6 +4,7 @@ Whatever the worker says is parsed and bounded; where it breaks the protocol it 
 The thread that starts a worker must outlive it: bubblewrap's parent-death signal follows that thread.
 """
 
+import os
 import signal
 import socket
 import subprocess
@@ -17,7 +18,8 @@ from runtime import arena, structure
 from runtime.answers import Answer
 from runtime.arena import Arena
 from runtime.channel import Channel
-from runtime.output import Tail
+from runtime.namespace import Namespace
+from runtime.output import Tail, printable
 from runtime.protocol import (
     PROTOCOL_VERSION,
     Failed,
@@ -32,13 +34,17 @@ from runtime.protocol import (
     encode,
     parse_reply,
 )
+from runtime.sandbox.bwrap import Command
 from runtime.sandbox.layers import LAYERS, Facts, judge, missing_layer
 
 if TYPE_CHECKING:
     import torch
 
 MAX_ARENA_BYTES = 4 << 30
-END_SECONDS = 10.0
+END_SECONDS = 4.0
+
+TRACEBACK_HINT = "the plugin's traceback is in `context.traceback`"
+NEXT_CALL_HINT = "the next call starts a new worker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +52,7 @@ class Launch:
     """All that starts one worker: the command (the channel's descriptor is added), what to test, what to load."""
 
     plugin: str
-    command: tuple[str, ...]
+    command: Command
     facts: Facts
     order: dict[str, Any]
     accept_missing: tuple[str, ...] = ()
@@ -72,6 +78,8 @@ class WorkerProcess:
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
         self._pid: int | None = None
+        self._namespace: Namespace | None = None
+        self._deadline: float | None = None
         self._inputs: Arena | None = None
         self._outputs: Arena | None = None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -84,19 +92,20 @@ class WorkerProcess:
         self._channel = Channel(ours)
         self._output = Tail(self._process.stdout)
 
-    def handshake(self, deadline: float) -> Handshake:
+    def handshake(self, seconds: float) -> Handshake:
         """Prove the layers, then let the worker load its plugin.
 
-        Raises: LayerMissing; PluginFailed when the plugin's import or factory raised; WorkerDied; LimitReached when the
-        deadline passes first. The worker is ended in each case.
+        Raises: LayerMissing; PluginFailed when the plugin's import or factory raised; WorkerDied; LimitReached when so
+        many seconds pass first. The worker is ended in each case.
         """
         try:
-            return self._handshake(deadline)
+            return self._handshake(time.monotonic() + seconds)
         except TimeoutError as error:
             raise LimitReached(
-                f"the worker of `{self._launch.plugin}` was not ready in time and was ended",
+                f"the worker of `{self._launch.plugin}` was not ready within {seconds:g} s and was ended",
                 reason="limit:start",
                 hint="look for slow work in the plugin's import or factory, or raise `Host(start_deadline=...)`",
+                seconds=seconds,
                 plugin=self._launch.plugin,
                 pid=self._pid,
             ) from error
@@ -104,11 +113,14 @@ class WorkerProcess:
             raise self._broken(error) from error
 
     def _handshake(self, deadline: float) -> Handshake:
+        self._deadline = deadline
         self._tell(encode("start", protocol=PROTOCOL_VERSION, facts=self._launch.facts.to_dict()))
         self._pid = self._channel.peer_pid(deadline)
         tested = self._hear(deadline) if self._pid is not None else None
         if not isinstance(tested, Proof) or self._pid is None:
             raise self._not_isolated()
+        # Now, before plugin code: later the worker may be anything.
+        self._namespace = Namespace.of_worker(self._pid)
         accepted = judge(self._launch.plugin, tested.layers, self._launch.accept_missing)
         self._tell(encode("load", **self._launch.order))
         ready = self._hear(deadline)
@@ -124,20 +136,24 @@ class WorkerProcess:
             threads=ready.threads,
         )
 
-    def call(self, parts: Sequence[Sequence["torch.Tensor"]], deadline: float | None) -> Answer:
+    def call(self, parts: Sequence[Sequence["torch.Tensor"]], seconds: float | None) -> Answer:
         """Run the plugin once; part by part the tensors are laid together along dimension 0.
 
-        Raises: PluginFailed when plugin code raised (the worker lives on); WorkerDied; LimitReached when the deadline
-        passes, or the tensors are more than an arena may hold.
+        Raises: PluginFailed when plugin code raised (the worker lives on); WorkerDied; LimitReached when so many
+        seconds pass, or the tensors are more than an arena may hold.
         """
-        slots = self._send_inputs(parts)
+        self._deadline = None if seconds is None else time.monotonic() + seconds
         try:
-            return self._exchange(slots, deadline)
+            self._channel.require_silence()
+            return self._exchange(self._send_inputs(parts), self._deadline)
         except TimeoutError as error:
             self.kill()
             raise LimitReached(
-                f"a call of `{self._launch.plugin}` did not end in time, and its worker (pid {self._pid}) was ended",
+                f"a call of `{self._launch.plugin}` took longer than the {seconds:g} s allowed, and its worker "
+                f"(pid {self._pid}) was ended",
                 reason="limit:call",
+                hint="raise it with `--timeout` (in Python: `Host(call_deadline=...)`)",
+                seconds=seconds,
                 plugin=self._launch.plugin,
                 pid=self._pid,
             ) from error
@@ -149,21 +165,46 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the worker and all it started. Any thread may call it."""
+        # Bubblewrap's death takes the namespace with it; its first process is ended as well, and trusts nobody for it.
+        if self._namespace is not None:
+            self._namespace.kill()
         self._process.kill()
 
     def close(self) -> None:
-        """End the worker and wait until nothing of it is left."""
+        """End the worker and wait until nothing of it is left.
+
+        Raises: WorkerDied when some of it is still there after a few seconds.
+        """
         self.kill()
-        self._process.wait()
         try:
-            # Bubblewrap's death takes the pid namespace with it; the channel's end shows that it is done.
-            self._channel.wait_gone(END_SECONDS)
+            self._wait_gone(time.monotonic() + END_SECONDS)
+        except (TimeoutError, subprocess.TimeoutExpired) as error:
+            raise WorkerDied(
+                f"the worker of `{self._launch.plugin}` (pid {self._pid}) was killed, and some of it was still there "
+                f"{END_SECONDS:g} s later",
+                hint="look for its processes: the kernel may be waiting for a disk or a device",
+                plugin=self._launch.plugin,
+                pid=self._pid,
+            ) from error
         finally:
-            self._channel.close()
-            self._output.close()
-            for memory in (self._inputs, self._outputs):
-                if memory is not None:
-                    memory.close()
+            self._release()
+
+    def _wait_gone(self, deadline: float) -> None:
+        self._process.wait(END_SECONDS)
+        if self._namespace is not None:
+            self._namespace.wait_gone(deadline - time.monotonic())
+        # Without a namespace only the channel's end shows that the worker is gone.
+        self._channel.wait_gone(deadline)
+
+    def _release(self) -> None:
+        self._channel.close()
+        self._output.close()
+        namespace, self._namespace = self._namespace, None
+        if namespace is not None:
+            namespace.close()
+        for memory in (self._inputs, self._outputs):
+            if memory is not None:
+                memory.close()
 
     def _send_inputs(self, parts: Sequence[Sequence["torch.Tensor"]]) -> tuple[Slot, ...]:
         slots, size = arena.lay_out([_joined(pieces) for pieces in parts])
@@ -218,6 +259,7 @@ class WorkerProcess:
         view = self._outputs.view() if self._outputs else memoryview(b"")
         try:
             structure.build(reply.value, range(len(reply.tensors)))
+            arena.require_laid_out(reply.tensors)
             tensors = tuple(arena.read(view, slot) for slot in reply.tensors)
         except (UsageError, RuntimeError, ValueError, TypeError, OverflowError) as error:
             raise ProtocolBroken(f"the worker sent a wrong `result` message: {str(error)[:500]}") from error
@@ -225,7 +267,7 @@ class WorkerProcess:
 
     def _tell(self, frame: bytes, descriptor: int | None = None) -> None:
         try:
-            self._channel.send(frame, descriptor)
+            self._channel.send(frame, descriptor, deadline=self._deadline)
         except (BrokenPipeError, ConnectionResetError):
             # Whoever reads next finds the channel closed, and says so with the worker's status.
             return
@@ -236,11 +278,12 @@ class WorkerProcess:
 
     def _plugin_failed(self, failed: Failed, how: str) -> PluginFailed:
         return PluginFailed(
-            f"`{self._launch.plugin}` {how}: {failed.error}",
-            hint="the plugin's traceback is in `context.traceback`",
+            f"`{self._launch.plugin}` {'cannot return that' if failed.returned else how}: {printable(failed.error)}",
+            hint=TRACEBACK_HINT if failed.traceback else "",
             plugin=self._launch.plugin,
             error=failed.error,
             traceback=failed.traceback,
+            output=self._output.text(),
         )
 
     def _died_or_broken(self, reply: Reply | None) -> WorkerDied:
@@ -252,7 +295,7 @@ class WorkerProcess:
         how, number = self._end()
         return WorkerDied(
             f"the worker of `{self._launch.plugin}` (pid {self._pid}) {how}",
-            hint="the next call starts a new worker",
+            hint=NEXT_CALL_HINT,
             plugin=self._launch.plugin,
             pid=self._pid,
             signal=number,
@@ -263,8 +306,8 @@ class WorkerProcess:
         self.kill()
         return WorkerDied(
             f"the worker of `{self._launch.plugin}` (pid {self._pid}) broke the protocol and was ended: "
-            f"{error.message}",
-            hint="the next call starts a new worker",
+            f"{printable(error.message)}",
+            hint=NEXT_CALL_HINT,
             plugin=self._launch.plugin,
             pid=self._pid,
             signal="SIGKILL",
@@ -275,13 +318,13 @@ class WorkerProcess:
         return missing_layer(
             LAYERS[1],
             f"the sandbox for `{self._launch.plugin}` could not be built: "
-            f"{self._launch.command[0]} cannot be started: {error.strerror}",
+            f"{self._launch.command.before[0]} cannot be started: {error.strerror}",
             plugin=self._launch.plugin,
         )
 
     def _not_isolated(self) -> LayerMissing:
         how, _ = self._end()
-        told = self._output.text().strip().replace("\n", "; ")
+        told = printable(self._output.text().strip()).replace("\n", "; ")
         return missing_layer(
             LAYERS[1],
             f"the sandbox for `{self._launch.plugin}` could not be built: "
@@ -313,19 +356,17 @@ def _joined(pieces: Sequence["torch.Tensor"]) -> tuple[str, tuple[int, ...]]:
     return dtype, (sum(piece.shape[0] for piece in pieces), *shape[1:])
 
 
-def _spawn(command: Sequence[str], channel: int) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [*command, str(channel)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        pass_fds=(channel,),
-        env={},
-        bufsize=0,
-        cwd="/",
-    )
-
-
-def monotonic_deadline(seconds: float | None) -> float | None:
-    """Return when a wait that begins now must end."""
-    return None if seconds is None else time.monotonic() + seconds
+def _spawn(command: Command, channel: int) -> "subprocess.Popen[bytes]":
+    with open(os.memfd_create("spm-command"), "w+b", buffering=0) as hidden:
+        hidden.write(command.hidden)
+        hidden.seek(0)
+        return subprocess.Popen(
+            [*command.words(hidden.fileno()), str(channel)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(channel, hidden.fileno()),
+            env={},
+            bufsize=0,
+            cwd="/",
+        )

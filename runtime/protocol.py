@@ -68,11 +68,15 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """Plugin code raised: the exception in one line, and its traceback. `kept`: as for a result."""
+    """Plugin code raised: the exception in one line, and its traceback. `kept`: as for a result.
+
+    `returned`: it raised nothing, but what it returned cannot be passed on.
+    """
 
     error: str
     traceback: str
     kept: bool
+    returned: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +115,10 @@ class Decoder:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._buffer
 
     def feed(self, data: bytes) -> None:
         self._buffer += data
@@ -197,7 +205,7 @@ def _read_proof(reader: Fields) -> Proof:
 
 def _read_ready(reader: Fields) -> Ready:
     return Ready(
-        torch=reader.required("torch", fields.text),
+        torch=reader.required("torch", fields.matching(r"[0-9A-Za-z.+_-]{1,64}", "a version of torch")),
         threads=reader.required("threads", fields.whole(1, 4096)),
     )
 
@@ -207,6 +215,7 @@ def _read_failed(reader: Fields) -> Failed:
         error=reader.required("error", _bounded_text),
         traceback=reader.required("traceback", _bounded_text),
         kept=reader.required("kept", fields.boolean),
+        returned=reader.required("returned", fields.boolean),
     )
 
 

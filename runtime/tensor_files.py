@@ -1,13 +1,16 @@
 """Files as tensors and back: .wav, .npy, .pt, .json in; .npy, .pt, .json out. Runs no plugin, unpickles no code."""
 
 import json
+import math
 import os
 import wave
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manifests.errors import UsageError
+from runtime.torch_here import require_torch
 
 if TYPE_CHECKING:
     import torch
@@ -15,20 +18,32 @@ if TYPE_CHECKING:
 MAX_INPUT_BYTES = 1 << 32
 
 
-def read_tensor(path: Path) -> "torch.Tensor":
+def read_tensor(path: Path, dtype: str = "float32") -> "torch.Tensor":
     """Return the tensor in a file; a mono WAV of 16-bit samples becomes float32 in [-1, 1) of shape [1, samples].
 
-    Raises: UsageError when the file is not there, beyond 4 GiB, of another kind, or not what its name says.
+    `dtype` is what the numbers of a .json file become; the other kinds of file have their own.
+    Raises: UsageError when the file is not there, beyond 4 GiB, of another kind, or not what its name says;
+    IncompatibleTarget when there is no torch.
     """
-    read: Callable[[Path], torch.Tensor] = _choose(_READERS, path)
+    read: Callable[[Path, str], torch.Tensor] = _choose(_READERS, path)
+    require_torch(f"reading `{path}`")
     try:
-        if path.stat().st_size > MAX_INPUT_BYTES:
-            raise UsageError(f"`{path}` has more than the {MAX_INPUT_BYTES} bytes allowed")
-        return read(path)
+        _check_size(path)
+        return read(path, dtype)
     except OSError as error:
         raise UsageError(f"`{path}` cannot be read: {os.strerror(error.errno or 0)}", path=str(path)) from error
-    except (ValueError, EOFError, wave.Error, RuntimeError, TypeError) as error:
-        raise UsageError(f"`{path}` is not a sound {path.suffix} file: {error}", path=str(path)) from error
+    except _UNREADABLE as error:
+        raise _not_valid(path, str(error) or "it ends too early") from error
+
+
+def check_output(path: Path) -> None:
+    """Check, before there is a result, that a file of this name can be written.
+
+    Raises: UsageError when the name ends in no known way or its folder is not there.
+    """
+    _choose(_WRITERS, path)
+    if not path.parent.is_dir():
+        raise UsageError(f"`{path}` cannot be written: there is no folder `{path.parent}`", path=str(path))
 
 
 def write_result(result: Any, path: Path) -> None:
@@ -54,11 +69,16 @@ def summary(result: Any) -> Any:
     if result.numel() and not result.is_complex():
         values = result.double()
         told |= {
-            "min": round(values.min().item(), 6),
-            "mean": round(values.mean().item(), 6),
-            "max": round(values.max().item(), 6),
+            "min": _told(values.min().item()),
+            "mean": _told(values.mean().item()),
+            "max": _told(values.max().item()),
         }
     return told
+
+
+def _told(value: float) -> float | str:
+    """Return a number that JSON can hold; NaN and the infinities have no place there, so they are told as words."""
+    return round(value, 6) if math.isfinite(value) else str(value)
 
 
 def _choose(table: dict[str, Callable[..., Any]], path: Path) -> Callable[..., Any]:
@@ -66,11 +86,23 @@ def _choose(table: dict[str, Callable[..., Any]], path: Path) -> Callable[..., A
         return table[path.suffix.lower()]
     except KeyError as error:
         raise UsageError(
-            f"`{path}` is of no kind that can be used here: the name must end in {', '.join(table)}", path=str(path)
+            f"`{path}` has an unsupported extension: the name must end in {', '.join(table)}", path=str(path)
         ) from error
 
 
-def _read_wav(path: Path) -> "torch.Tensor":
+def _check_size(path: Path) -> None:
+    size = path.stat().st_size
+    if size > MAX_INPUT_BYTES:
+        raise UsageError(f"`{path}` has more than the {MAX_INPUT_BYTES} bytes allowed")
+    if not size and path.is_file():
+        raise _not_valid(path, "it is empty")
+
+
+def _not_valid(path: Path, why: str) -> UsageError:
+    return UsageError(f"`{path}` is not a valid {path.suffix} file: {why}", path=str(path))
+
+
+def _read_wav(path: Path, _: str) -> "torch.Tensor":
     import torch
 
     with wave.open(str(path), "rb") as file:
@@ -83,13 +115,15 @@ def _read_wav(path: Path) -> "torch.Tensor":
     return torch.frombuffer(samples, dtype=torch.int16).to(torch.float32).div_(32768.0).unsqueeze(0)
 
 
-def _read_npy(path: Path) -> "torch.Tensor":
+def _read_npy(path: Path, _: str) -> "torch.Tensor":
     import torch
 
-    return torch.from_numpy(_numpy().load(path, allow_pickle=False))
+    # Opened here, since numpy leaves a file that it opened open where its bytes are not as they must be.
+    with path.open("rb") as file:
+        return torch.from_numpy(_numpy().load(file, allow_pickle=False))
 
 
-def _read_pt(path: Path) -> "torch.Tensor":
+def _read_pt(path: Path, _: str) -> "torch.Tensor":
     import pickle
 
     import torch
@@ -103,10 +137,15 @@ def _read_pt(path: Path) -> "torch.Tensor":
     return value
 
 
-def _read_json(path: Path) -> "torch.Tensor":
+def _read_json(path: Path, dtype: str) -> "torch.Tensor":
     import torch
 
-    return torch.tensor(json.loads(path.read_bytes()), dtype=torch.float32)
+    value, wanted = json.loads(path.read_bytes()), getattr(torch, dtype)
+    tensor = torch.tensor(value, dtype=wanted)
+    # torch cuts 1.5 down to 1 and wraps -1 round to 255 without a word.
+    if not wanted.is_floating_point and not wanted.is_complex and tensor.tolist() != value:
+        raise UsageError(f"`{path}` holds numbers that are no {dtype}", path=str(path))
+    return tensor
 
 
 def _write_npy(result: Any, path: Path) -> None:
@@ -116,7 +155,13 @@ def _write_npy(result: Any, path: Path) -> None:
         raise UsageError(
             f"`{path}` can hold one tensor, and the plugin gave a {type(result).__name__}: use .json or .pt"
         )
-    _numpy().save(path, result.numpy(), allow_pickle=False)
+    numpy = _numpy()
+    try:
+        values = result.numpy()
+    except TypeError as error:
+        dtype = str(result.dtype).removeprefix("torch.")
+        raise UsageError(f"`{path}` cannot hold {dtype}, which numpy does not have: use .pt") from error
+    numpy.save(path, values, allow_pickle=False)
 
 
 def _write_pt(result: Any, path: Path) -> None:
@@ -126,7 +171,13 @@ def _write_pt(result: Any, path: Path) -> None:
 
 
 def _write_json(result: Any, path: Path) -> None:
-    path.write_text(json.dumps(_plain(result)), encoding="utf-8")
+    try:
+        text = json.dumps(_plain(result), allow_nan=False)
+    except ValueError as error:
+        raise UsageError(f"`{path}` cannot hold NaN or an infinity, and the result has one: use .pt or .npy") from error
+    except TypeError as error:
+        raise UsageError(f"`{path}` cannot hold complex numbers, and the result has some: use .pt or .npy") from error
+    path.write_text(text, encoding="utf-8")
 
 
 def _plain(result: Any) -> Any:
@@ -147,5 +198,15 @@ def _numpy() -> Any:
     return np
 
 
+_UNREADABLE = (
+    ValueError,
+    EOFError,
+    wave.Error,
+    zipfile.BadZipFile,
+    RuntimeError,
+    TypeError,
+    OverflowError,
+    RecursionError,
+)
 _READERS = {".wav": _read_wav, ".npy": _read_npy, ".pt": _read_pt, ".json": _read_json}
 _WRITERS = {".json": _write_json, ".pt": _write_pt, ".npy": _write_npy}

@@ -13,18 +13,17 @@ import os
 import socket
 import sys
 import time
-import traceback
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manifests.errors import UsageError
-from runtime import arena, structure
+from manifests.errors import SpmError, UsageError
+from runtime import arena, failure, structure
 from runtime.arena import Arena
 from runtime.channel import Channel
-from runtime.protocol import MAX_TEXT, PROTOCOL_VERSION, ProtocolBroken, encode, parse_slot
+from runtime.protocol import PROTOCOL_VERSION, ProtocolBroken, encode, parse_slot
 from runtime.sandbox.layers import Facts, self_test
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def _load(channel: Channel) -> Plugin | None:
         torch.set_num_threads(order["threads"])
         plugin = _make(order, torch.device(order["device"]))
     except Exception as error:  # noqa: BLE001 - plugin code may raise anything; the host is told all of it
-        channel.send(encode("failed", **_failure(error), kept=False))
+        channel.send(encode("failed", **_raised(error), kept=False))
         return None
     channel.send(encode("ready", torch=torch.__version__, threads=torch.get_num_threads()))
     return plugin
@@ -111,10 +110,12 @@ def _make(order: dict[str, Any], device: "torch.device") -> Plugin:
     return plugin  # type: ignore[no-any-return]
 
 
-def _failure(error: BaseException) -> dict[str, str]:
-    told = "".join(traceback.format_exception(error))
-    line = traceback.format_exception_only(error)[-1].strip()
-    return {"error": line[: MAX_TEXT // 16], "traceback": told[-MAX_TEXT // 4 :]}
+def _raised(error: BaseException) -> dict[str, Any]:
+    return failure.told_of(error) | {"returned": False}
+
+
+def _unreturnable(error: SpmError) -> dict[str, Any]:
+    return {"error": error.message[: failure.MAX_LINE], "traceback": "", "returned": True}
 
 
 def _serve(channel: Channel, plugin: Plugin) -> None:
@@ -156,7 +157,7 @@ class _Session:
         try:
             frame = encode(kind, **members, kept=is_kept)
         except ProtocolBroken as error:
-            frame = encode("failed", **_failure(error), kept=is_kept)
+            frame = encode("failed", **_unreturnable(error), kept=is_kept)
         self._channel.send(frame)
 
     def _run(self, plugin: Plugin, inputs: list["torch.Tensor"]) -> tuple[str, dict[str, Any]]:
@@ -167,12 +168,20 @@ class _Session:
             with torch.no_grad():
                 output = plugin(*inputs)
             spent = time.perf_counter_ns() - started
-            value, tensors = structure.flatten(output, lambda item: isinstance(item, torch.Tensor))
-            return "result", {"value": value, "tensors": self._put(tensors), "compute_ns": spent}
+            return self._returned(output, spent)
         except _Gone:
             raise
         except Exception as error:  # noqa: BLE001 - plugin code may raise anything; the host is told all of it
-            return "failed", _failure(error)
+            return "failed", _raised(error)
+
+    def _returned(self, output: Any, spent: int) -> tuple[str, dict[str, Any]]:
+        import torch
+
+        try:
+            value, tensors = structure.flatten(output, lambda item: isinstance(item, torch.Tensor))
+            return "result", {"value": value, "tensors": self._put(tensors), "compute_ns": spent}
+        except SpmError as error:
+            return "failed", _unreturnable(error)
 
     def _put(self, tensors: list["torch.Tensor"]) -> list[dict[str, Any]]:
         slots, size = arena.lay_out([arena.describe(tensor) for tensor in tensors])

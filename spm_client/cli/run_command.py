@@ -127,5 +127,9 @@ def _lines(value: Any, name: str) -> Iterator[str]:
         yield f"{shown}  {printable(json.dumps(value, ensure_ascii=False))}"
         return
     told = summary(value)
-    values = f"  {told['min']:g} to {told['max']:g}, mean {told['mean']:g}" if "mean" in told else ""
+    values = f"  {_shown(told['min'])} to {_shown(told['max'])}, mean {_shown(told['mean'])}" if "mean" in told else ""
     yield f"{shown}  {told['dtype']} {told['shape']}{values}"
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"

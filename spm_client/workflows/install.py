@@ -19,6 +19,7 @@ from manifests.lockfile import Bindings, Generation, InstalledEntry
 from manifests.names import PluginName
 from manifests.target import Target
 from manifests.traps import Finding, PluginFacts, find_traps
+from runtime.guard import require_guarded_store
 from spm_client.adapters.http import RegistryClient
 from spm_client.adapters.index import RegistryIndex, require_agreement
 from spm_client.progress import Progress
@@ -75,8 +76,10 @@ def install(
 ) -> Installed:
     """Install what is wished for and all that it requires, or refuse and change nothing.
 
-    Raises: any refusal of resolution, signature, content or transport; LimitReached after 64 lost races.
+    Raises: any refusal of resolution, signature, content or transport; ConfigPermissions for a store that others may
+    change; LimitReached after 64 lost races.
     """
+    require_guarded_store(layout.root)
     with refusals(layout.root), staging(layout) as scratch:
         index = RegistryIndex(client, conf.registry_id)
         for attempt in range(MAX_RACES):

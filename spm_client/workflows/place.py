@@ -104,7 +104,7 @@ class Placement:
 
     def _manifest_folder(self, verified: VerifiedManifest) -> Path:
         folder = self._scratch / f"manifest-{verified.sha256}"
-        folder.mkdir()
+        folder.mkdir(mode=0o755)
         for name, data in _manifest_files(verified).items():
             (folder / name).write_bytes(data)
         return folder

@@ -201,7 +201,7 @@ capabilities = st.builds(
     network=st.booleans(),
     read=st.sampled_from([(), ("/srv/data",)]),
     write=st.sampled_from([(), ("/tmp/x.y",)]),
-    env=st.sampled_from([(), ("HOME", "_A1")]),
+    env=st.sampled_from([(), ("HOMEPAGE", "_A1")]),
     processes=st.integers(0, 4096),
     exec=st.booleans(),
 )

@@ -101,6 +101,15 @@ def test_any_value_is_a_part_or_refused(part: str, value: Any) -> None:
         ("capabilities", {"read": ["/"]}, "`read`: '/' is not an absolute path without `.` or `..`"),
         ("capabilities", {"write": ["tmp"]}, "`write`: 'tmp' is not an absolute path without `.` or `..`"),
         ("capabilities", {"env": ["A=1"]}, "`env`: 'A=1' is not the name of an environment variable"),
+        *(
+            (
+                "capabilities",
+                {"env": [name]},
+                f"`env`: {name!r} is not a variable that a plugin may ask for: "
+                "it steers the process that the plugin runs in",
+            )
+            for name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "GLIBC_TUNABLES", "MALLOC_CONF", "PATH", "HOME")
+        ),
         ("capabilities", {"processes": -1}, "`processes`: '-1' is not a whole number from 0 to 4096"),
         (
             "file",

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -22,15 +23,20 @@ def _state_and_parent(pid: int) -> tuple[str, int]:
     return fields[0], int(fields[1])
 
 
-def wait_gone(pid: int, seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while is_there(pid):
-        assert time.monotonic() < deadline, f"process {pid} is still there"
+def wait_gone(pid: int) -> None:
+    wait_until(lambda: not is_there(pid), f"process {pid} is still there")
+
+
+def wait_until(is_so: Callable[[], bool], otherwise: str = "it has not come to that") -> None:
+    """Wait for what comes at once on an idle machine, and in some seconds on a busy one."""
+    deadline = time.monotonic() + 20.0
+    while not is_so():
+        assert time.monotonic() < deadline, otherwise
         time.sleep(0.01)
 
 
 def descendants() -> list[int]:
-    """Return all processes below this one."""
+    """Return all processes below this one, but for the dead that another process has yet to reap."""
     parents: dict[int, int] = {}
     for entry in os.listdir("/proc"):
         if entry.isdecimal():
@@ -42,4 +48,4 @@ def descendants() -> list[int]:
     while grown:
         below = {pid for pid, parent in parents.items() if parent in found} | found
         grown, found = below != found, below
-    return sorted(found - {os.getpid()})
+    return sorted(pid for pid in found - {os.getpid()} if is_there(pid))

@@ -16,7 +16,7 @@ from manifests.devices import parse_affinity
 from manifests.lockfile import Bindings, Generation, InstalledEntry
 from manifests.manifest import Manifest
 from manifests.names import PluginName
-from manifests.parts import Capabilities, Controls, FileEntry, PluginType, Requires, TensorSpec
+from manifests.parts import Capabilities, Controls, FileEntry, PluginType, Requires, TensorSpec, Variant
 from manifests.ranges import Range
 from manifests.versions import Version
 
@@ -61,8 +61,14 @@ class Store:
         capabilities: Capabilities | None = None,
         controls: Controls | None = None,
         bindings: Bindings | None = None,
+        torch: str | None = None,
+        python: str | None = None,
+        seedance_version: str = ">=2.0,<3",
+        variant: Variant | None = None,
+        version: str = "1.0.0",
+        entry: str | None = None,
     ) -> Path:
-        """Install version 1.0.0 and return its tree."""
+        """Install a release and return its tree."""
         module = name.replace("-", "_")
         files = {f"{module}.py": source.encode()}
         manifest = Manifest(
@@ -70,25 +76,31 @@ class Store:
             publisher=PUBLISHER,
             created="2026-01-31T12:00:00Z",
             name=PluginName(name),
-            version=Version.parse("1.0.0"),
+            version=Version.parse(version),
             type=type,
             summary="a plugin for tests",
             license="MIT",
-            entry=f"{module}:make",
-            seedance_version=Range.parse(">=2.0,<3"),
-            requires=Requires(plugins=tuple((PluginName(other), Range.parse("^1.0")) for other in requires)),
+            entry=entry or f"{module}:make",
+            seedance_version=Range.parse(seedance_version),
+            requires=Requires(
+                plugins=tuple((PluginName(other), Range.parse("^1.0")) for other in requires),
+                torch=Range.parse(torch) if torch else None,
+                python=Range.parse(python) if python else None,
+            ),
             device_affinity=parse_affinity(affinity) if affinity is not None else None,
             batch_policy=batch_policy,
             controls=controls or Controls(),
             inputs=tuple(inputs),
             outputs=tuple(outputs),
             capabilities=capabilities or Capabilities(),
+            variant=variant,
             files=tuple(_entry(path, data) for path, data in sorted(files.items())),
         )
-        entry = self._sign(manifest, tuple(PluginName(other) for other in requires), bindings or Bindings())
-        self.entries.append(entry)
+        self.entries.append(
+            self._sign(manifest, tuple(PluginName(other) for other in requires), bindings or Bindings())
+        )
         self._commit()
-        return self._write_tree(name, files)
+        return self._write_tree(name, manifest.release, files)
 
     def runs(self) -> list[dict[str, Any]]:
         """Return the run records."""
@@ -118,8 +130,8 @@ class Store:
             bindings=bindings,
         )
 
-    def _write_tree(self, name: str, files: Mapping[str, bytes]) -> Path:
-        tree = self.root / "plugins" / name / "1.0.0"
+    def _write_tree(self, name: str, release: str, files: Mapping[str, bytes]) -> Path:
+        tree = self.root / "plugins" / name / release
         tree.mkdir(parents=True)
         for path, data in files.items():
             (tree / path).write_bytes(data)

@@ -2,23 +2,19 @@
 
 import fcntl
 import os
+import re
 from collections.abc import Callable
 
 import pytest
 import torch
 
-from manifests.errors import UsageError
+from manifests.errors import LimitReached, UsageError
 from runtime import arena
 from runtime.protocol import Slot
 
-DTYPES = sorted(
-    {
-        str(value)
-        for value in vars(torch).values()
-        if isinstance(value, torch.dtype) and not str(value).startswith(("torch.q", "torch.uint1", "torch.int1"))
-    }
-    | {"torch.int16", "torch.uint16"}
-)
+ALL = sorted({str(value).removeprefix("torch.") for value in vars(torch).values() if isinstance(value, torch.dtype)})
+WITHOUT_VALUES = [name for name in ALL if re.fullmatch(r"qu?int.*|bits.*|u?int[1-7]|float4.*", name)]
+DTYPES = [name for name in ALL if name not in WITHOUT_VALUES]
 
 
 def sample(dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
@@ -45,16 +41,34 @@ def bits(tensor: torch.Tensor) -> list[int]:
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (5,), (4, 6)])
 @pytest.mark.parametrize("name", DTYPES)
 def test_a_tensor_of_any_dtype_and_shape_crosses_bit_by_bit(name: str, shape: tuple[int, ...]) -> None:
-    tensor = sample(getattr(torch, name.removeprefix("torch.")), shape)
+    tensor = sample(getattr(torch, name), shape)
 
     result = crossed(tensor)
 
     assert (tensor.dtype, tensor.shape, bits(tensor)) == (result.dtype, result.shape, bits(result))
 
 
+@pytest.mark.parametrize("name", WITHOUT_VALUES)
+def test_a_dtype_whose_values_nothing_can_read_does_not_cross(name: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        arena.lay_out([(name, (2,))])
+
+    assert refusal.value.message == f"{name!r} is not a dtype whose values this torch can read"
+
+
+def test_memory_that_the_host_has_not_is_a_typed_refusal() -> None:
+    with pytest.raises(LimitReached) as refusal:
+        arena.owned(torch.zeros(1).expand(1 << 50))
+
+    assert (refusal.value.reason, refusal.value.message) == (
+        "limit:memory",
+        "this process has no 4503599627370496 bytes of memory for a tensor of shape [1125899906842624]",
+    )
+
+
 @pytest.mark.parametrize("name", DTYPES)
 def test_a_transposed_tensor_crosses(name: str) -> None:
-    tensor = sample(getattr(torch, name.removeprefix("torch.")), (4, 6)).t()
+    tensor = sample(getattr(torch, name), (4, 6)).t()
 
     result = crossed(tensor)
 
@@ -122,8 +136,8 @@ def test_no_end_can_change_the_size_or_the_seals(change: Callable[[int], object]
             Slot(dtype="uint8", shape=(1,), offset=3),
             "a tensor of 1 bytes at 3 is not within the arena of 1048576 bytes",
         ),
-        (Slot(dtype="load", shape=(1,), offset=0), "'load' is not a dtype of this torch"),
-        (Slot(dtype="quint8", shape=(1,), offset=0), "'quint8' is not a dtype of this torch"),
+        (Slot(dtype="load", shape=(1,), offset=0), "'load' is not a dtype whose values this torch can read"),
+        (Slot(dtype="quint8", shape=(1,), offset=0), "'quint8' is not a dtype whose values this torch can read"),
     ],
 )
 def test_a_slot_outside_the_arena_is_refused(slot: Slot, message: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.sandbox import view as views
-from runtime.sandbox.bwrap import Bind, Bubblewrap, Identity, View, command, find
+from runtime.sandbox.bwrap import Bind, Bubblewrap, Command, Identity, View, command, find
 from runtime.sandbox.view import view_of
 
 BWRAP = Bubblewrap(path=Path("/opt/b/bin/bwrap"), folder=Path("/opt/b"))
@@ -23,48 +23,55 @@ VIEW = View(
     environment={"HOME": "/tmp"},
 )
 WALLS = (
-    "--unshare-user --unshare-pid --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup --disable-userns "
-    "--new-session --die-with-parent --cap-drop ALL --clearenv --uid 65534 --gid 65534 --hostname spm-worker "
+    "--unshare-user --unshare-pid --as-pid-1 --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup "
+    "--disable-userns --new-session --die-with-parent --cap-drop ALL --clearenv --uid 65534 --gid 65534 "
+    "--hostname spm-worker "
     "--proc /proc --dev /dev --size 67108864 --tmpfs /dev/shm --remount-ro /dev --size 268435456 --tmpfs /tmp "
 )
 
 
-def test_the_command_line_has_every_wall_and_outer_folders_before_inner_ones() -> None:
-    words = command(BWRAP, VIEW, ["python", "-c", "x"], None)
+def options(command: Command) -> list[str]:
+    return command.hidden.decode().split("\0")
 
-    assert " ".join(words) == (
-        f"/opt/b/bin/bwrap {WALLS}"
+
+def test_the_options_have_every_wall_and_outer_folders_before_inner_ones() -> None:
+    start = command(BWRAP, VIEW, ["python", "-c", "x"], None)
+
+    assert start.words(7) == ["/opt/b/bin/bwrap", "--args", "7", "--", "python", "-c", "x"]
+    assert " ".join(options(start)) == (
+        f"{WALLS}"
         "--ro-bind /opt/base /opt/base --ro-bind /srv/store/plugins/enc/1.0.0 /spm/plugins/enc "
         "--tmpfs /opt/base/home "
         "--ro-bind /opt/base/home/venv /opt/base/home/venv "
-        "--symlink usr/lib /lib --setenv HOME /tmp --remount-ro /opt/base/home --remount-ro / --chdir /tmp "
-        "-- python -c x"
+        "--symlink usr/lib /lib --setenv HOME /tmp --remount-ro /opt/base/home --remount-ro / --chdir /tmp"
     )
 
 
 def test_no_wall_is_asked_for_in_a_form_that_hides_its_absence() -> None:
-    words = command(BWRAP, VIEW, ["python"], None)
+    words = options(command(BWRAP, VIEW, ["python"], None))
 
     assert [word for word in words if word == "--unshare-all" or word.endswith("-try")] == []
 
 
 def test_a_root_host_drops_its_uid_before_bubblewrap_and_stages_what_the_worker_sees() -> None:
-    words = command(BWRAP, VIEW, ["python"], Identity(uid=65534, gid=65534))
+    start = command(BWRAP, VIEW, ["python"], Identity(uid=65534, gid=65534))
 
-    launcher, plan = words[:-1], json.loads(words[-1])
-    assert launcher[:4] == [sys.executable, "-I", "-S", "-B"]
-    assert launcher[4].endswith("/runtime/sandbox/drop_root.py")
-    assert {name: plan[name] for name in ("uid", "gid", "stage", "sources")} == {
+    plan = json.loads(start.hidden)
+    assert start.before[:4] == (sys.executable, "-I", "-S", "-B")
+    assert start.before[4].endswith("/runtime/sandbox/drop_root.py")
+    assert start.after == ("--", "python")
+    assert {name: plan[name] for name in ("uid", "gid", "stage", "sources", "binary")} == {
         "uid": 65534,
         "gid": 65534,
         "stage": "/tmp",
         "sources": ["/opt/base", "/opt/base/home/venv", "/srv/store/plugins/enc/1.0.0", "/opt/b"],
+        "binary": "/tmp/3/bin/bwrap",
     }
-    assert " ".join(plan["command"]) == (
-        f"/tmp/3/bin/bwrap {WALLS}"
+    assert " ".join(plan["options"]) == (
+        f"{WALLS}"
         "--ro-bind /tmp/0 /opt/base --ro-bind /tmp/2 /spm/plugins/enc --tmpfs /opt/base/home "
         "--ro-bind /tmp/1 /opt/base/home/venv "
-        "--symlink usr/lib /lib --setenv HOME /tmp --remount-ro /opt/base/home --remount-ro / --chdir /tmp -- python"
+        "--symlink usr/lib /lib --setenv HOME /tmp --remount-ro /opt/base/home --remount-ro / --chdir /tmp"
     )
 
 

@@ -1,15 +1,19 @@
 """Placement: the affinity's order, the target's devices, and never another one."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from manifests.devices import Device, matches, parse_affinity, parse_device
-from manifests.errors import IncompatibleTarget
-from manifests.target import Target, TargetDevice
-from runtime.placement import place
+from manifests.errors import IncompatibleTarget, Undecided
+from manifests.parts import Requires, Variant
+from manifests.ranges import Range
+from manifests.target import Target, TargetDevice, TorchFacts
+from runtime.placement import place, require_fit
+from tests.manifests.builders import manifest
 
 CPU = TargetDevice(id="cpu", name="a cpu")
 A100 = TargetDevice(id="cuda:0", name="A100", sm="sm_80")
@@ -102,3 +106,33 @@ def test_whatever_is_placed_is_named_by_the_affinity_and_by_the_caller(
         assert not fits
     else:
         assert placed == fits[0]
+
+
+def test_a_release_that_fits_the_host_passes() -> None:
+    fitting = manifest(requires=Requires(torch=Range.parse(">=2.6,<3")), variant=Variant(os="linux", cpu="x86_64"))
+
+    require_fit(fitting, replace(target(CPU), torch=TorchFacts(version="2.13.0+cpu")))
+
+
+def test_a_build_for_another_machine_is_refused_with_the_fact() -> None:
+    with pytest.raises(IncompatibleTarget) as refusal:
+        require_fit(manifest(variant=Variant(os="linux", cpu="aarch64")), target(CPU))
+
+    assert (refusal.value.reason, refusal.value.message) == (
+        "no-variant",
+        "`audio-encoder` 2.0.5 does not fit this host: it is built for aarch64, and the target's cpu is x86_64",
+    )
+
+
+def test_a_torch_whose_version_cannot_be_compared_leaves_it_undecided() -> None:
+    odd = replace(target(CPU), torch=TorchFacts(version="2.6-custom-x"))
+
+    with pytest.raises(Undecided) as refusal:
+        require_fit(manifest(requires=Requires(torch=Range.parse(">=2.6"))), odd)
+
+    assert (refusal.value.exit_code, refusal.value.reason, refusal.value.message) == (
+        3,
+        "unknown:torch",
+        "`audio-encoder` 2.0.5 cannot be known to fit this host: it needs torch `>=2.6`, "
+        "and the target's torch '2.6-custom-x' cannot be compared",
+    )

