@@ -353,7 +353,7 @@ def test_publisher_other_than_the_owner_of_the_key_is_refused() -> None:
     )
 
 
-GREEDY = Capabilities(network=True, read=("/data", "/etc"), env=("TOKEN",), processes=4, exec=True)
+GREEDY = Capabilities(network=True, read=("/data", "/etc"), env=("TEAM",), processes=4, exec=True)
 
 
 def test_asking_for_more_than_the_ceiling_is_refused_with_all_of_it() -> None:
@@ -363,7 +363,7 @@ def test_asking_for_more_than_the_ceiling_is_refused_with_all_of_it() -> None:
     assert refused(signed_ext(made), expected(made), ring) == (
         42,
         "policy-denied",
-        "audio-encoder 1.2.0 asks for network = true, exec = true, processes = 4 (at most 2), read '/etc', env 'TOKEN': "
+        "audio-encoder 1.2.0 asks for network = true, exec = true, processes = 4 (at most 2), read '/etc', env 'TEAM': "
         "more than loader.conf allows plugins of `audio-team`",
         "if it should be allowed, raise `capabilities` of this key in loader.conf",
     )
@@ -373,7 +373,7 @@ def test_asking_for_more_than_the_ceiling_is_refused_with_all_of_it() -> None:
     "more",
     [
         "",
-        'capabilities = { network = true, exec = true, processes = 4, read = ["/etc", "/data"], env = ["TOKEN"] }\n',
+        'capabilities = { network = true, exec = true, processes = 4, read = ["/etc", "/data"], env = ["TEAM"] }\n',
     ],
     ids=["no ceiling", "ceiling met exactly"],
 )
