@@ -142,7 +142,8 @@ def test_an_intruder_finds_every_wall(
             "TORCH_FORCE_WEIGHTS_ONLY_LOAD",
         ],
         "tokens": [],
-        "identity": [65534, 65534, 65534, []],
+        # An ordinary user cannot leave groups; they mean nothing in there but the files in view.
+        "identity": [65534, 65534, 65534, [] if os.geteuid() == 0 else [65534] * len(os.getgroups())],
         "become root": "OSError",
         "store": [False, False, False],
         "plugins": ["intruder"],

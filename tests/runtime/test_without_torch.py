@@ -29,8 +29,9 @@ def packages(tmp_path: Path) -> Path:
     """Return all that is installed here, but for torch."""
     folder = tmp_path / "packages"
     folder.mkdir()
-    for installed in site.getsitepackages():
-        for entry in Path(installed).iterdir():
+    # Debian's Python names folders that need not be there.
+    for installed in filter(Path.is_dir, map(Path, site.getsitepackages())):
+        for entry in installed.iterdir():
             if not entry.name.startswith(("torch", "functorch", "__pycache__")) and entry.suffix != ".pth":
                 (folder / entry.name).symlink_to(entry)
     return folder
