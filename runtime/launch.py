@@ -55,7 +55,7 @@ def launch_of(
     limits = Limits.of(effective(manifest, around.conf.memory_bytes).memory_bytes, manifest.capabilities.processes)
     return Launch(
         plugin=manifest.name,
-        command=command(around.bubblewrap, view, inner, _identity(plugin.directory)),
+        command=command(around.bubblewrap, view, inner, _identity()),
         facts=Facts(
             namespaces=own_namespaces(),
             hidden=hidden,
@@ -109,10 +109,5 @@ def _environment(plugin: InstalledPlugin, around: Surroundings) -> dict[str, str
     }
 
 
-def _identity(directory: Path) -> Identity | None:
-    if os.geteuid() != 0:
-        return None
-    owner = os.stat(directory)
-    if owner.st_uid == 0:
-        return Identity(uid=_NOBODY, gid=_NOBODY)
-    return Identity(uid=owner.st_uid, gid=owner.st_gid)
+def _identity() -> Identity | None:
+    return Identity(uid=_NOBODY, gid=_NOBODY) if os.geteuid() == 0 else None
