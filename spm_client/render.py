@@ -27,6 +27,11 @@ def size(count: int) -> str:
     return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{count} B"
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 file`, `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class ProgressLine:
     """One line on a terminal that shows how far a transfer is; says nothing where it is not wanted."""
 

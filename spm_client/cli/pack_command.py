@@ -7,7 +7,7 @@ from manifests.errors import UsageError
 from manifests.names import parse_publisher
 from spm_client.adapters.config import keys_folder
 from spm_client.cli.session import Session, timestamp
-from spm_client.render import size
+from spm_client.render import count, size
 from spm_client.workflows.pack import pack, plugin_class
 
 
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace, session: Session) -> int:
         }
     )
     if not session.is_json:
-        print(f"packed {manifest.name} {manifest.release}: {len(manifest.files)} files, {size(manifest.size)}")
+        print(f"packed {manifest.name} {manifest.release}: {count(len(manifest.files), 'file')}, {size(manifest.size)}")
         print(f"  manifest sha256:{packed.sha256}")
         print(f"  sign it: spm sign {packed.folder} --key NAME")
     return 0

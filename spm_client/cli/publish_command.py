@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from spm_client.cli.session import Session
-from spm_client.render import ProgressLine
+from spm_client.render import ProgressLine, count
 from spm_client.workflows.packed import PackedFolder
 from spm_client.workflows.publish import publish
 
@@ -32,6 +32,6 @@ def run(options: argparse.Namespace, session: Session) -> int:
     for warning in published.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     if not session.is_json:
-        how = "already there" if published.was_there else f"{published.uploaded_blobs} blobs sent"
+        how = "already there" if published.was_there else f"{count(published.uploaded_blobs, 'blob')} sent"
         print(f"published {published.name} {published.version} to {conf.registry_id} ({how})")
     return 0

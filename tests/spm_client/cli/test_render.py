@@ -2,7 +2,7 @@
 
 import pytest
 
-from spm_client.render import ProgressLine, size, table
+from spm_client.render import ProgressLine, count, size, table
 
 
 def test_columns_are_as_wide_as_they_need_to_be() -> None:
@@ -51,3 +51,8 @@ def test_progress_that_is_not_wanted_is_silent(capsys: pytest.CaptureFixture[str
 
     told = capsys.readouterr()
     assert (told.out, told.err) == ("", "")
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 files"), (1, "1 file"), (2, "2 files")])
+def test_a_number_agrees_with_its_noun(number: int, text: str) -> None:
+    assert count(number, "file") == text
