@@ -101,13 +101,11 @@ class WorkerProcess:
         try:
             return self._handshake(time.monotonic() + seconds)
         except TimeoutError as error:
-            raise LimitReached(
+            raise self._too_late(
+                "start",
                 f"the worker of `{self._launch.plugin}` was not ready within {seconds:g} s and was ended",
-                reason="limit:start",
-                hint="look for slow work in the plugin's import or factory, or raise `Host(start_deadline=...)`",
-                seconds=seconds,
-                plugin=self._launch.plugin,
-                pid=self._pid,
+                "look for slow work in the plugin's import or factory, or raise `Host(start_deadline=...)`",
+                seconds,
             ) from error
         except ProtocolBroken as error:
             raise self._broken(error) from error
@@ -148,14 +146,12 @@ class WorkerProcess:
             return self._exchange(self._send_inputs(parts), self._deadline)
         except TimeoutError as error:
             self.kill()
-            raise LimitReached(
+            raise self._too_late(
+                "call",
                 f"a call of `{self._launch.plugin}` took longer than the {seconds:g} s allowed, and its worker "
                 f"(pid {self._pid}) was ended",
-                reason="limit:call",
-                hint="raise it with `--timeout` (in Python: `Host(call_deadline=...)`)",
-                seconds=seconds,
-                plugin=self._launch.plugin,
-                pid=self._pid,
+                "raise it with `--timeout` (in Python: `Host(call_deadline=...)`)",
+                seconds,
             ) from error
         except ProtocolBroken as error:
             raise self._broken(error) from error
@@ -300,6 +296,11 @@ class WorkerProcess:
             pid=self._pid,
             signal=number,
             output=self._output.text(),
+        )
+
+    def _too_late(self, what: str, message: str, hint: str, seconds: float | None) -> LimitReached:
+        return LimitReached(
+            message, reason=f"limit:{what}", hint=hint, seconds=seconds, plugin=self._launch.plugin, pid=self._pid
         )
 
     def _broken(self, error: ProtocolBroken) -> WorkerDied:

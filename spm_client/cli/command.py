@@ -68,9 +68,7 @@ def report(refusal: SpmError, session: Session) -> int:
 
 
 def _parse(arguments: list[str], commands: dict[str, str]) -> argparse.Namespace:
-    chosen = next((word for word in arguments if not word.startswith("-")), None)
-    if "--root" in arguments:
-        chosen = _after_root(arguments)
+    chosen = _command_in(arguments)
     if chosen is not None and chosen not in commands:
         near = difflib.get_close_matches(chosen, commands, n=1)
         raise UsageError(
@@ -80,8 +78,8 @@ def _parse(arguments: list[str], commands: dict[str, str]) -> argparse.Namespace
     return _parser(chosen, commands).parse_args(arguments)
 
 
-def _after_root(arguments: list[str]) -> str | None:
-    """Return the command where `--root DIR` may stand before it."""
+def _command_in(arguments: list[str]) -> str | None:
+    """Return the first word that is neither an option nor the folder after `--root`."""
     words = iter(arguments)
     for word in words:
         if word == "--root":

@@ -119,12 +119,10 @@ class _Attempt:
         self._require_registry()
         require_bindable(self._wishes, self._target)
         resolution = self._resolve()
-        new = {pin.name: self._verified(pin) for pin in resolution.pins if self._is_new(pin)}
         self._require_consent(resolution)
+        new = {pin.name: self._verified(pin) for pin in resolution.pins if self._is_new(pin)}
         changes = tuple(self._change(pin, new) for pin in resolution.pins)
-        generation = self._base.following(
-            registry=self._conf.registry_id, created=created, plugins=tuple(change.after for change in changes)
-        )
+        generation = self._following(changes, created)
         findings = self._findings(new, changes)
         if self._wishes.is_strict and findings:
             raise WasteTrapFound(
@@ -140,7 +138,7 @@ class _Attempt:
             remove_trees(dropped, self._layout, self._scratch)
         lost = {verified.manifest.name for verified in absent}
         return Installed(
-            generation=self._base if generation.plugins == self._base.plugins else generation,
+            generation=generation,
             changes=changes,
             findings=findings,
             repaired=frozenset(one.after.name for one in changes if one.before == one.after and one.after.name in lost),
@@ -206,6 +204,12 @@ class _Attempt:
         )
         return Change(before=before, after=after, yanked=pin.release.yanked)
 
+    def _following(self, changes: tuple[Change, ...], created: str) -> Generation:
+        """Return the generation that will stand: the present one where nothing in it changes."""
+        plugins = tuple(change.after for change in changes)
+        generation = self._base.following(registry=self._conf.registry_id, created=created, plugins=plugins)
+        return self._base if generation.plugins == self._base.plugins else generation
+
     def _require_registry(self) -> None:
         if self._base.plugins and self._base.registry != self._conf.registry_id:
             raise ConfigError(
@@ -239,7 +243,7 @@ class _Attempt:
         )
 
     def _place(self, generation: Generation, absent: list[VerifiedManifest], progress: Progress) -> None:
-        is_same = generation.plugins == self._base.plugins
+        is_same = generation is self._base
         if is_same and not absent:
             return
         manifests = [verified.manifest for verified in absent]
