@@ -53,6 +53,29 @@ def verify_raw(public_key_pem: bytes, message: bytes, signature: bytes) -> None:
         ) from error
 
 
+def require_low_s(signature: bytes) -> None:
+    """Accept the one spelling of a DER signature that spm writes: n - s would verify as well.
+
+    Raises: SignatureMalformed.
+    """
+    from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+    _, s = decode_dss_signature(signature)
+    refuse_high_s(s)
+
+
+def refuse_high_s(s: int) -> None:
+    """Refuse an s above half of the curve's order.
+
+    Raises: SignatureMalformed.
+    """
+    if s > P256_ORDER // 2:
+        raise SignatureMalformed(
+            "the signature has an s above half of the curve's order, and a publish takes the low spelling alone",
+            hint="sign it again with `spm sign`",
+        )
+
+
 def _require_bytes(**given: object) -> None:
     for name, value in given.items():
         if not isinstance(value, bytes):

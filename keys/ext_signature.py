@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from keys.core_signature import sign_low_s
+from keys.core_signature import refuse_high_s, sign_low_s
 from keys.public_key import KEYID_PATTERN, KeyId, keyid_of, keyid_of_pem, to_jwk
 from keys.shown import shown
 from manifests.errors import AlgorithmRefused, HeaderRefused, KeyUnknown, SignatureInvalid, SignatureMalformed
@@ -85,6 +85,15 @@ def verify_manifest_token(token: bytes, public_key_pem: bytes) -> bytes:
         raise KeyUnknown(f"the token is signed by the key {keyid}, not by the pinned key {pinned}", keyid=keyid)
     _check_signature(token, to_jwk(public_key_pem))
     return parsed.payload
+
+
+def require_low_s(token: bytes) -> None:
+    """Accept the one spelling of a verified token's signature that spm writes.
+
+    Raises: SignatureMalformed.
+    """
+    signature = base64.urlsafe_b64decode(token.rpartition(b".")[2] + b"==")
+    refuse_high_s(int.from_bytes(signature[32:], "big"))
 
 
 def read_header(token: bytes) -> KeyId:

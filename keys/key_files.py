@@ -15,6 +15,8 @@ from keys.public_key import (
     keyid_of_pem,
     load_public_key,
     pem_of,
+    pem_of_spki,
+    spki_of_pem,
     to_jwk,
 )
 from manifests.canonical import canonical_bytes, parse_strict
@@ -35,7 +37,9 @@ __all__ = [
     "load_private",
     "load_public",
     "new_key",
+    "read_public_pem",
     "to_jwk",
+    "write_public",
 ]
 
 PUBLIC_KEY_TYPE = "spm.public-key/1"
@@ -81,7 +85,7 @@ class PublicKeyFile:
         fields.required("_type", one_of(PUBLIC_KEY_TYPE))
         public = cls(
             name=fields.required("name", _read_name),
-            role=fields.required("role", lambda value: KeyRole(one_of("core", "ext")(value))),
+            role=fields.required("role", lambda value: KeyRole(one_of("core", "ext", "root")(value))),
             publisher=fields.required("publisher", parse_name),
             keyid=KeyId(fields.required("keyid", _read_keyid)),
             public_key_pem=fields.required("public_key", _read_pem),
@@ -169,6 +173,34 @@ def list_keys(directory: Path) -> tuple[PublicKeyFile, ...]:
     return tuple(load_public(path) for path in sorted(directory.glob("*.pub")))
 
 
+def read_public_pem(path: Path) -> bytes:
+    """Read the key in a `.pub` file, or in a PEM file as other tools write public keys.
+
+    Raises: UsageError when it is not there or is a private key; ConfigSyntax or AlgorithmRefused naming the file.
+    """
+    data = _read_bounded(path, is_private=False)
+    if data.startswith(b"{"):
+        return PublicKeyFile.from_bytes(data, what=str(path)).public_key_pem
+    if b"PRIVATE KEY-----" in data:
+        raise UsageError(
+            f"{path} is a private key, and only the public half is asked for",
+            hint="give the `.pub` file that `spm keys new` wrote beside it",
+            path=str(path),
+        )
+    try:
+        return pem_of_spki(spki_of_pem(data))
+    except AlgorithmRefused as error:
+        raise AlgorithmRefused(f"{path}: {error.message}", hint=error.hint, path=str(path)) from error
+
+
+def write_public(path: Path, data: bytes) -> None:
+    """Write a public key to a new file that everyone may read.
+
+    Raises: UsageError when a file is there already, or cannot be written.
+    """
+    _write_new(path, data, 0o644)
+
+
 def _read_pem(value: object) -> bytes:
     if not isinstance(value, str):
         raise UsageError("it is not text")
@@ -210,7 +242,7 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     except FileExistsError as error:
         raise UsageError(
-            f"{path} exists, and spm overwrites no key", hint="choose another key name", path=str(path)
+            f"{path} exists, and spm overwrites no key", hint="choose another name", path=str(path)
         ) from error
     except OSError as error:
         raise _not_written(path, error) from error

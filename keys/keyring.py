@@ -6,47 +6,78 @@ is a ceiling: what it leaves out is not allowed; without the table, the publishe
 
 import os
 import stat
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from keys import key_entries
+from keys.key_entries import MAX_KEYS, read_each
 from keys.one_read import read_once
-from keys.pinned_keys import CoreKey, ExtKey, Keyring
-from keys.public_key import KEYID_PATTERN, KeyId, KeyRole, keyid_of_pem
+from keys.pinned_keys import Keyring
+from keys.public_key import KeyRole
 from manifests.errors import ConfigMissing, ConfigPermissions, ConfigSyntax, UsageError
-from manifests.fields import Fields, many, matching, nested, whole
-from manifests.names import REGISTRY_ID, parse_name
-from manifests.parts import Capabilities
+from manifests.fields import Fields, many, matching, sha256, whole
+from manifests.names import REGISTRY_ID
 
 if TYPE_CHECKING:
     from keys.key_files import PublicKeyFile
 
-__all__ = ["MAX_CONF_BYTES", "Keyring", "LoaderConf", "loader_block"]
+__all__ = ["FULL_HASH_BYTES", "MAX_CONF_BYTES", "Keyring", "LoaderConf", "RootPin", "loader_block"]
 
 MAX_CONF_BYTES = 1 << 20
-MAX_KEYS = 1024
+MAX_AGE_DAYS = 3650
+FULL_HASH_BYTES = 256 << 20
+"""Up to this size, every file of a plugin is hashed at each load; beyond it, receipts may stand for big files."""
 
-T = TypeVar("T")
+_MEND = "correct it, or get loader.conf anew from whoever runs your registry (`spm-registry loader-conf`)"
 
 _read_registry_id = matching(REGISTRY_ID, "a registry id (a-z 0-9 . - and 64 at most)")
 _read_url = matching(
     r"https?://[A-Za-z0-9.:\[\]_-]{1,255}(?:/[A-Za-z0-9._~%/-]*)?",
     "an http or https URL without user, query or fragment",
 )
-_read_name = matching(r"[a-z0-9*?-]{1,64}", "a pattern of plugin names (a-z 0-9 - with * and ?)")
 _read_layer = matching(r"L[1-9][0-9]?", "a sandbox layer such as `L6`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RootPin:
+    """The root metadata from which all trust in a registry's index follows: its version, and the digest of its file."""
+
+    version: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderConf:
-    """What a host trusts: one registry, the keys, and what it may do without."""
+    """What a host trusts: one registry, its root, the keys, and what it may do without.
+
+    Ages are in days: how old the last trusted state may be at a load (None: any age), and how long past its expiry a
+    bundle may still be brought in.
+    """
 
     registry_id: str
     registry_url: str
+    root: RootPin | None
     keyring: Keyring
     accept_missing: tuple[str, ...]
     memory_bytes: int | None
+    load_max_age_days: int | None = None
+    full_hash_bytes: int = FULL_HASH_BYTES
+    bundle_max_age_days: int = 0
+
+    def require_root(self) -> RootPin:
+        """Return the pinned root.
+
+        Raises: ConfigSyntax where the file pins none.
+        """
+        if self.root is None:
+            raise ConfigSyntax(
+                f"loader.conf pins no root of the registry `{self.registry_id}` (`[root]` with `version` and "
+                "`sha256`), and without it nothing says that an index is the registry's own",
+                hint="it was written before the registry had a root: its administrator runs `spm-registry root init` "
+                "once, then `spm-registry loader-conf --output loader.conf`",
+            )
+        return self.root
 
     @classmethod
     def read(cls, path: Path) -> "LoaderConf":
@@ -57,9 +88,9 @@ class LoaderConf:
         """
         data, owner = _read_guarded(path)
         try:
-            conf = cls.parse(data.decode("utf-8"), what=str(path))
+            conf = cls.parse(data.decode("utf-8"), what=str(path), hint=_MEND)
         except UnicodeDecodeError as error:
-            raise ConfigSyntax(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+            raise ConfigSyntax(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}", hint=_MEND) from error
         if conf.accept_missing and owner != 0:
             raise ConfigPermissions(
                 f"{path} waives the sandbox layers {', '.join(conf.accept_missing)}, but it belongs to the user "
@@ -71,23 +102,29 @@ class LoaderConf:
         return conf
 
     @classmethod
-    def parse(cls, source: str, *, what: str = "loader.conf") -> "LoaderConf":
-        """Return the configuration in TOML text; `what` is how messages call it.
+    def parse(cls, source: str, *, what: str = "loader.conf", hint: str = "") -> "LoaderConf":
+        """Return the configuration in TOML text; `what` is how messages call it, `hint` what they advise.
 
         Raises: ConfigSyntax listing every problem with its path.
         """
         problems: list[str] = []
-        conf = _read_document(Fields(_toml(source, what), "", problems), problems)
+        conf = _read_document(Fields(_toml(source, what, hint), "", problems), problems)
         if problems or conf is None:
-            raise ConfigSyntax(f"{what} is refused: " + "; ".join(problems), path=what, problems=problems)
+            raise ConfigSyntax(f"{what} is refused: " + "; ".join(problems), hint=hint, path=what, problems=problems)
         return conf
 
 
 def loader_block(public_key: "PublicKeyFile", names: tuple[str, ...]) -> str:
     """Return the lines of loader.conf that pin a key; `names` are the plugins an ext key may sign.
 
-    Raises: UsageError when an ext key has no names, or a core key has some (a core key signs every core plugin).
+    Raises: UsageError for a root key, when an ext key has no names, or a core key has some.
     """
+    if public_key.role is KeyRole.ROOT:
+        raise UsageError(
+            f"the root key `{public_key.name}` signs no plugins: it vouches for a registry's index",
+            hint=f"give it to `spm-registry root init {public_key.name}.pub`; loader.conf then pins the root",
+            name=public_key.name,
+        )
     if bool(names) is (public_key.role is KeyRole.CORE):
         needed = "takes no names" if public_key.role is KeyRole.CORE else "needs the names of the plugins it may sign"
         raise UsageError(f"the {public_key.role.value} key `{public_key.name}` {needed}", name=public_key.name)
@@ -95,7 +132,7 @@ def loader_block(public_key: "PublicKeyFile", names: tuple[str, ...]) -> str:
     pinned = f'keyid = "{public_key.keyid}"\npublic_key = """\n{pem}"""\n'
     if public_key.role is KeyRole.CORE:
         return f"[[core.keys]]\n{pinned}"
-    listed = ", ".join(f'"{_read_name(name)}"' for name in names)
+    listed = ", ".join(f'"{key_entries.read_name_pattern(name)}"' for name in names)
     return f'[[ext]]\npublisher = "{public_key.publisher}"\n{pinned}names = [{listed}]\n'
 
 
@@ -116,7 +153,7 @@ def _read_guarded(path: Path) -> tuple[bytes, int]:
         ) from error
     _require_guarded(path, status)
     if len(data) > MAX_CONF_BYTES:
-        raise ConfigSyntax(f"{path} has more than the {MAX_CONF_BYTES} bytes allowed", path=str(path))
+        raise ConfigSyntax(f"{path} has more than the {MAX_CONF_BYTES} bytes allowed", hint=_MEND, path=str(path))
     return data, status.st_uid
 
 
@@ -141,94 +178,63 @@ def _require_guarded(path: Path, status: os.stat_result) -> None:
         )
 
 
-def _toml(source: str, what: str) -> dict[str, Any]:
+def _toml(source: str, what: str, hint: str) -> dict[str, Any]:
     import tomllib
 
     try:
         return tomllib.loads(source)
     except (ValueError, RecursionError) as error:
-        raise ConfigSyntax(f"{what} is not TOML: {error}", path=what) from error
+        raise ConfigSyntax(f"{what} is not TOML: {error}", hint=hint, path=what) from error
 
 
 def _read_document(top: Fields, problems: list[str]) -> LoaderConf | None:
-    registry, core, sandbox, limits = (top.table(name) for name in ("registry", "core", "sandbox", "limits"))
-    registry_id = registry.required("id", _read_registry_id)
-    registry_url = registry.required("url", _read_url)
-    threshold = core.required("threshold", whole(1, MAX_KEYS))
-    core_keys = _read_each(core, "keys", "core.keys", problems, _read_core_key)
-    ext_keys = _read_each(top, "ext", "ext", problems, _read_ext_key)
-    accept_missing = sandbox.optional("accept_missing", many(_read_layer, 99))
-    memory_bytes = limits.optional("memory_bytes", whole(1, 1 << 53))
-    for fields in (registry, core, sandbox, limits, top):
+    registry, sandbox, limits, load, bundle = (
+        top.table(name) for name in ("registry", "sandbox", "limits", "load", "bundle")
+    )
+    conf = LoaderConf(
+        registry_id=registry.required("id", _read_registry_id),
+        registry_url=(registry.required("url", _read_url) or "").rstrip("/"),
+        root=_read_root(top),
+        keyring=_read_keyring(top, problems),
+        accept_missing=sandbox.optional("accept_missing", many(_read_layer, 99)) or (),
+        memory_bytes=limits.optional("memory_bytes", whole(1, 1 << 53)),
+        load_max_age_days=load.optional("max_age_days", whole(1, MAX_AGE_DAYS)),
+        full_hash_bytes=_or(load.optional("full_hash_bytes", whole(0, 1 << 53)), FULL_HASH_BYTES),
+        bundle_max_age_days=_or(bundle.optional("max_age_days", whole(0, MAX_AGE_DAYS)), 0),
+    )
+    for fields in (registry, sandbox, limits, load, bundle, top):
         fields.close()
-    if problems:
+    return None if problems else conf
+
+
+def _read_root(top: Fields) -> RootPin | None:
+    if not top.has("root"):
         return None
-    problems += _contradictions(threshold, core_keys, ext_keys)
-    return LoaderConf(
-        registry_id=registry_id,
-        registry_url=registry_url.rstrip("/"),
-        keyring=Keyring(core_threshold=threshold, core_keys=core_keys, ext_keys=ext_keys),
-        accept_missing=accept_missing or (),
-        memory_bytes=memory_bytes,
-    )
+    root = top.table("root")
+    pin = RootPin(version=root.required("version", whole(1, 1 << 31)), sha256=root.required("sha256", sha256))
+    root.close()
+    return pin
 
 
-def _read_each(parent: Fields, name: str, path: str, problems: list[str], read: Callable[[Fields], T]) -> tuple[T, ...]:
-    found = []
-    for place, value in enumerate(parent.optional(name, many(lambda item: item, MAX_KEYS)) or ()):
-        fields = Fields(value, f"{path}[{place}].", problems)
-        found.append(read(fields))
+def _read_keyring(top: Fields, problems: list[str]) -> Keyring:
+    core, revoked = top.table("core"), top.table("revoked")
+    threshold = core.required("threshold", whole(1, MAX_KEYS)) if top.has("core") else 1
+    core_keys = read_each(core, "keys", "core.keys", problems, key_entries.read_core_key)
+    ext_keys = read_each(top, "ext", "ext", problems, key_entries.read_ext_key)
+    revoked_keys = read_each(revoked, "keys", "revoked.keys", problems, key_entries.read_revoked_key)
+    manifests = revoked.optional("manifests", many(sha256)) or ()
+    for fields in (core, revoked):
         fields.close()
-    return tuple(found)
-
-
-def _read_core_key(fields: Fields) -> CoreKey:
-    keyid, pem = _read_material(fields)
-    return CoreKey(keyid=keyid, public_key_pem=pem)
-
-
-def _read_ext_key(fields: Fields) -> ExtKey:
-    keyid, pem = _read_material(fields)
-    return ExtKey(
-        keyid=keyid,
-        public_key_pem=pem,
-        publisher=fields.required("publisher", parse_name),
-        names=fields.required("names", _read_names),
-        ceiling=fields.optional("capabilities", nested(Capabilities.of)),
+    if not problems:
+        problems += key_entries.contradictions(threshold, core_keys, ext_keys, revoked_keys)
+    return Keyring(
+        core_threshold=threshold,
+        core_keys=core_keys,
+        ext_keys=ext_keys,
+        revoked_keys=revoked_keys,
+        revoked_manifests=frozenset(manifests),
     )
 
 
-def _read_material(fields: Fields) -> tuple[KeyId, bytes]:
-    keyid = fields.required("keyid", matching(KEYID_PATTERN.pattern, "a key id of 64 lower-case hex digits"))
-
-    def read_pem(value: Any) -> bytes:
-        if not isinstance(value, str):
-            raise UsageError("it is not text")
-        pem = value.encode("utf-8", "replace")
-        if keyid is not None and keyid_of_pem(pem) != keyid:
-            raise UsageError(f"its key id is {keyid_of_pem(pem)}, not the {keyid} written beside it")
-        return pem
-
-    return KeyId(keyid), fields.required("public_key", read_pem)
-
-
-def _read_names(value: Any) -> tuple[str, ...]:
-    names = many(_read_name, MAX_KEYS)(value)
-    if not names:
-        raise UsageError('it is empty, so this key could sign nothing; write `["*"]` to let it sign every ext plugin')
-    return names
-
-
-def _contradictions(threshold: int, core_keys: tuple[CoreKey, ...], ext_keys: tuple[ExtKey, ...]) -> list[str]:
-    """Return what no single member shows: a key that is there twice, a threshold that nobody can meet."""
-    places = [(f"core.keys[{place}]", key.keyid) for place, key in enumerate(core_keys)]
-    places += [(f"ext[{place}]", key.keyid) for place, key in enumerate(ext_keys)]
-    first: dict[KeyId, str] = {}
-    problems = [
-        f"`{where}` and `{earlier}` are the same key {keyid}"
-        for where, keyid in places
-        if (earlier := first.setdefault(keyid, where)) != where
-    ]
-    if core_keys and threshold > len(core_keys):
-        problems.append(f"`core.threshold` is {threshold}, but there are only {len(core_keys)} core keys")
-    return problems
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value

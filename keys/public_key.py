@@ -1,7 +1,8 @@
 """P-256 public keys: their one PEM form, key ids and roles. Says nothing of who is trusted.
 
 A key is known by its material: the SubjectPublicKeyInfo of an uncompressed P-256 point has one DER spelling of
-91 bytes. That form is checked here byte for byte, without `cryptography`, whose import start-up would feel.
+91 bytes. That form, and that its point is on the curve, is checked here without `cryptography`, whose import start-up
+would feel.
 """
 
 import base64
@@ -24,14 +25,18 @@ KEYID_PATTERN = re.compile(r"[0-9a-f]{64}")
 _BEGIN, _END = b"-----BEGIN PUBLIC KEY-----\n", b"-----END PUBLIC KEY-----"
 _SPKI_PREFIX = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d03010703420004")
 _POINT_BYTES = 64
+# SEC 2, 2.4.2: y^2 = x^3 - 3x + b over the field of p.
+_P = 0xFFFFFFFF00000001000000000000000000000000FFFFFFFFFFFFFFFFFFFFFFFF
+_B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
 _HINT = "write the key with `openssl pkey -pubin -in KEY -pubout -outform PEM -ec_conv_form uncompressed`"
 
 
 class KeyRole(enum.Enum):
-    """The one class of plugins a key may sign."""
+    """The one thing that a key may sign: plugins of a class, or the root of a registry's trust."""
 
     CORE = "core"
     EXT = "ext"
+    ROOT = "root"
 
 
 def spki_of_pem(public_key_pem: bytes) -> bytes:
@@ -44,6 +49,8 @@ def spki_of_pem(public_key_pem: bytes) -> bytes:
     der = _decoded_body(public_key_pem.strip())
     if not der.startswith(_SPKI_PREFIX) or len(der) != len(_SPKI_PREFIX) + _POINT_BYTES:
         raise _not_p256("its DER is not that of an uncompressed P-256 point")
+    if not _is_on_curve(der[len(_SPKI_PREFIX) :]):
+        raise _not_p256("its point is not on the curve")
     if pem_of_spki(der).strip() != public_key_pem.strip():
         raise _not_p256("it is not in the usual PEM form of 64 columns")
     return der
@@ -88,10 +95,12 @@ def load_public_key(public_key_pem: bytes) -> "EllipticCurvePublicKey":
     from cryptography.hazmat.primitives.asymmetric import ec
 
     point = spki_of_pem(public_key_pem)[len(_SPKI_PREFIX) - 1 :]
-    try:
-        return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
-    except ValueError as error:
-        raise _not_p256("its point is not on the curve") from error
+    return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+
+
+def _is_on_curve(point: bytes) -> bool:
+    x, y = int.from_bytes(point[:32], "big"), int.from_bytes(point[32:], "big")
+    return x < _P and y < _P and (y * y - (x * x * x - 3 * x + _B)) % _P == 0
 
 
 def _decoded_body(pem: bytes) -> bytes:

@@ -1,16 +1,19 @@
 """A folder held against a file table: exactly these files, nothing else. Follows no link and opens each file once.
 
-Walks folder by folder through descriptors, so that nothing can be swapped for a link between a look and a read.
+Walks folder by folder through descriptors, so that nothing can be swapped for a link between a look and a read. Who
+has reason to believe that a big file with a certain stamp is sound says so in `known`; that file alone is not read.
 """
 
-import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from keys.file_hash import FileHasher
 from keys.shown import shown
 from manifests.errors import (
     DigestMismatch,
@@ -23,22 +26,63 @@ from manifests.errors import (
 )
 from manifests.parts import FileEntry
 
-_CHUNK = 1 << 20
+BIG_FILE_BYTES = 1 << 20
+"""A file of at most this size is always hashed."""
+
 _LISTED = 10
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_NOTHING: Mapping[str, "FileStamp"] = MappingProxyType({})
 
 _Branch = dict[str, Any]
 
 
-def check_tree(files: Iterable[FileEntry], directory: Path) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStamp:
+    """What a file system says of a file's identity and last change."""
+
+    dev: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "FileStamp":
+        return cls(
+            dev=status.st_dev,
+            inode=status.st_ino,
+            size=status.st_size,
+            mtime_ns=status.st_mtime_ns,
+            ctime_ns=status.st_ctime_ns,
+        )
+
+
+IsSettled = Callable[[int, FileStamp], bool]
+"""Tells of an open file whether every write from now on must give it another stamp than this one."""
+
+
+def check_tree(
+    files: Iterable[FileEntry],
+    directory: Path,
+    *,
+    known: Mapping[str, FileStamp] = _NOTHING,
+    is_settled: IsSettled | None = None,
+) -> Mapping[str, FileStamp]:
     """Accept a folder that holds exactly these files.
 
+    A big file whose stamp is the `known` one of its path is taken without reading it. Returns the stamps of the big
+    files that were hashed and that `is_settled` accepted before: as long as a stamp stays, so does the content.
     Raises: FileSetMismatch for files missing or not in the table; LinkRefused for any symbolic link; TypeMismatch for
     anything but plain files and folders, and for a wrong executable bit; SizeMismatch; DigestMismatch; Undecided when
     the folder cannot be read.
     """
-    with _opened(str(directory), None, str(directory), os.O_DIRECTORY) as descriptor:
-        _check_folder(descriptor, _as_branches(files), "", bytearray(_CHUNK))
+    check = _Check(known, is_settled)
+    descriptor = _open(str(directory), None, str(directory), os.O_DIRECTORY)
+    try:
+        check.folder(descriptor, _as_branches(files), "")
+    finally:
+        os.close(descriptor)
+    return MappingProxyType(check.stamps)
 
 
 def _as_branches(files: Iterable[FileEntry]) -> _Branch:
@@ -52,16 +96,58 @@ def _as_branches(files: Iterable[FileEntry]) -> _Branch:
     return root
 
 
-def _check_folder(descriptor: int, wanted: _Branch, prefix: str, buffer: bytearray) -> None:
-    _check_names(descriptor, wanted, prefix)
-    for name, inner in wanted.items():
-        path = prefix + name
-        if isinstance(inner, FileEntry):
-            with _opened(name, descriptor, path, 0) as file:
-                _check_file(file, inner, buffer)
-        else:
-            with _opened(name, descriptor, path, os.O_DIRECTORY) as folder:
-                _check_folder(folder, inner, f"{path}/", buffer)
+class _Check:
+    """One walk through a tree; `stamps` holds the big files that were hashed and are settled."""
+
+    def __init__(self, known: Mapping[str, FileStamp], is_settled: IsSettled | None) -> None:
+        self._hasher = FileHasher()
+        self._known = known
+        self._is_settled = is_settled
+        self.stamps: dict[str, FileStamp] = {}
+
+    def folder(self, descriptor: int, wanted: _Branch, prefix: str) -> None:
+        _check_names(descriptor, wanted, prefix)
+        for name, inner in wanted.items():
+            path = prefix + name
+            is_file = isinstance(inner, FileEntry)
+            opened = _open(name, descriptor, path, 0 if is_file else os.O_DIRECTORY)
+            try:
+                if is_file:
+                    self._file(opened, inner)
+                else:
+                    self.folder(opened, inner, f"{path}/")
+            finally:
+                os.close(opened)
+
+    def _file(self, descriptor: int, entry: FileEntry) -> None:
+        status = os.fstat(descriptor)
+        _check_status(status, entry)
+        if entry.size <= BIG_FILE_BYTES:
+            self._content(descriptor, entry)
+            return
+        stamp = FileStamp.of(status)
+        if self._known.get(entry.path) == stamp:
+            return
+        is_settled = self._is_settled is not None and self._is_settled(descriptor, stamp)
+        self._content(descriptor, entry)
+        if is_settled and FileStamp.of(os.fstat(descriptor)) == stamp:
+            self.stamps[entry.path] = stamp
+
+    def _content(self, descriptor: int, entry: FileEntry) -> None:
+        try:
+            found, size = self._hasher.sha256(descriptor, entry.size)
+        except OSError as error:
+            raise _undecided(entry.path, error) from error
+        if size != entry.size:
+            raise _wrong_size(entry, size)
+        if found != entry.sha256:
+            raise DigestMismatch(
+                f"'{entry.path}' has the digest sha256:{found}, the signed file table says sha256:{entry.sha256}: "
+                "it was changed after signing",
+                path=entry.path,
+                found=found,
+                expected=entry.sha256,
+            )
 
 
 def _check_names(descriptor: int, wanted: _Branch, prefix: str) -> None:
@@ -91,22 +177,12 @@ def _check_type(entry: "os.DirEntry[str]", wanted: object, path: str) -> None:
         raise TypeMismatch(f"{shown(path)} is a {found}, the signed file table has a {needed} there", path=shown(path))
 
 
-def _check_file(descriptor: int, entry: FileEntry, buffer: bytearray) -> None:
-    status = os.fstat(descriptor)
+def _check_status(status: os.stat_result, entry: FileEntry) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise TypeMismatch(f"'{entry.path}' is not a plain file", path=entry.path)
     _check_mode(stat.S_IMODE(status.st_mode), entry)
     if status.st_size != entry.size:
         raise _wrong_size(entry, status.st_size)
-    found = _sha256(descriptor, entry, buffer)
-    if found != entry.sha256:
-        raise DigestMismatch(
-            f"'{entry.path}' has the digest sha256:{found}, the signed file table says sha256:{entry.sha256}: "
-            "it was changed after signing",
-            path=entry.path,
-            found=found,
-            expected=entry.sha256,
-        )
 
 
 def _check_mode(mode: int, entry: FileEntry) -> None:
@@ -119,20 +195,6 @@ def _check_mode(mode: int, entry: FileEntry) -> None:
             mode=f"{mode:04o}",
             expected=entry.mode,
         )
-
-
-def _sha256(descriptor: int, entry: FileEntry, buffer: bytearray) -> str:
-    digest, view, total = hashlib.sha256(), memoryview(buffer), 0
-    with _undecided_on_failure(entry.path):
-        while count := os.readv(descriptor, [view]):
-            total += count
-            # A file that grows while it is read must not keep us reading.
-            if total > entry.size:
-                raise _wrong_size(entry, total)
-            digest.update(view[:count])
-    if total != entry.size:
-        raise _wrong_size(entry, total)
-    return digest.hexdigest()
 
 
 def _wrong_size(entry: FileEntry, found: int) -> SizeMismatch:
@@ -150,16 +212,11 @@ def _refuse_set(what: str, prefix: str, names: list[str]) -> None:
     raise FileSetMismatch(f"these {what}: {listed}{more}", paths=[shown(prefix + name) for name in names[:_LISTED]])
 
 
-@contextmanager
-def _opened(name: str, parent: int | None, path: str, flags: int) -> Iterator[int]:
+def _open(name: str, parent: int | None, path: str, flags: int) -> int:
     try:
-        descriptor = os.open(name, _OPEN | flags, dir_fd=parent)
+        return os.open(name, _OPEN | flags, dir_fd=parent)
     except OSError as error:
         raise _why_not_opened(name, parent, path, error) from error
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _why_not_opened(name: str, parent: int | None, path: str, error: OSError) -> SpmError:

@@ -7,8 +7,10 @@ Steps of `verify_manifest`, in order; nothing of the manifest is read before ste
 3. signatures by pinned keys of that class's role, enough of them        20, 21
 4. the bytes are a manifest                                              25
 5. its class is that of the signature; its registry the pinned one       wrong-class, mix
-6. the key may sign this name, and it asks for no more than allowed      key-namespace, policy-denied
-7. it is the release that was asked for                                  mix
+6. neither it nor too many of its keys are revoked or past their expiry  22, key-expired
+7. the key may sign this name, and it asks for no more than allowed      key-namespace, policy-denied
+8. it is the release that was asked for                                  mix
+A publish offers what is not asked for, so that steps 1 and 8 fall away; there each signature must be of low S.
 """
 
 import hashlib
@@ -22,18 +24,26 @@ from typing import Final
 from keys import core_signature, ext_signature
 from keys.pinned_keys import ExtKey, Keyring
 from keys.public_key import KeyId
+from keys.revocation import require_in_force, require_not_revoked
 from keys.shown import shown
-from keys.tree import check_tree
+from keys.tree import FileStamp, IsSettled, check_tree
 from manifests.errors import (
+    AlgorithmRefused,
+    ContentError,
     DigestMismatch,
+    HeaderRefused,
     KeyRefused,
+    KeyRoleMismatch,
     Mix,
+    NotCanonical,
+    Revoked,
     SignatureInvalid,
     SignatureMalformed,
     SignatureRefused,
     SpmError,
     ThresholdNotMet,
     TooBig,
+    TypeMismatch,
     Undecided,
     Unsigned,
     WrongClass,
@@ -62,6 +72,24 @@ MAX_SIGNATURES = 64
 
 _CORE_FILE = re.compile(r"manifest\.sig\.([0-9a-f]{64})")
 _SEAL: Final = object()
+_NO_FIT = "the registry's index and its manifests do not fit; tell the one who runs it"
+_UNUSED = "nothing of it was used; if it stays so, ask its publisher for a release signed by `spm sign`"
+_NO_MANIFEST = "its author signed what is no manifest: ask its publisher for another release"
+# The refusals' own hints speak to a publisher, who can sign again.
+_READERS_HINTS = {
+    SignatureMalformed.default_reason: _UNUSED,
+    SignatureInvalid.default_reason: _UNUSED,
+    AlgorithmRefused.default_reason: _UNUSED,
+    HeaderRefused.default_reason: _UNUSED,
+    WrongClass.default_reason: _UNUSED,
+    KeyRoleMismatch.default_reason: "ask its publisher to sign it with a key of the role {role}, "
+    "or mend loader.conf if it pins this key for the wrong class",
+    ThresholdNotMet.default_reason: "ask its publisher for a release with enough signatures "
+    "(the holders of core keys run `spm sign`)",
+    TooBig.default_reason: _UNUSED,  # found before any signature is looked at
+    NotCanonical.default_reason: _NO_MANIFEST,
+    TypeMismatch.default_reason: _NO_MANIFEST,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +132,14 @@ class VerifiedManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledPlugin:
-    """A folder that was found to hold exactly the files of a verified manifest."""
+    """A folder that was found to hold exactly the files of a verified manifest.
+
+    `stamps` are those of the big files that were hashed, where the verifier could tell that they will not lie.
+    """
 
     verified: VerifiedManifest
     directory: Path
+    stamps: Mapping[str, FileStamp]
     seal: InitVar[object]
 
     def __post_init__(self, seal: object) -> None:
@@ -133,8 +165,8 @@ def verify_manifest(fetched: FetchedManifest, keyring: Keyring, expected: Expect
             expected=expected.manifest_sha256,
         )
     try:
-        verified = verify_offered(fetched, keyring, expected.registry)
-    except (SignatureRefused, KeyRefused) as refusal:
+        verified = _verify(fetched, keyring, expected.registry)
+    except (SignatureRefused, KeyRefused, Revoked, ContentError) as refusal:
         raise _about(expected, refusal) from refusal
     _require_identity(verified.manifest, expected)
     return verified
@@ -143,43 +175,58 @@ def verify_manifest(fetched: FetchedManifest, keyring: Keyring, expected: Expect
 def verify_offered(fetched: FetchedManifest, keyring: Keyring, registry: str) -> VerifiedManifest:
     """Return a manifest that pinned keys vouch for where no particular release was asked for, as at a publish.
 
-    Raises: the refusals of steps 2 to 6 in the module's docstring.
+    Raises: the refusals of steps 2 to 7 in the module's docstring; SignatureMalformed for a signature of high S, so
+    that nobody publishes a second spelling of one signature.
     """
+    verified = _verify(fetched, keyring, registry)
+    if JWS_FILE in verified.signatures:
+        ext_signature.require_low_s(verified.signatures[JWS_FILE])
+    else:
+        for signature in verified.signatures.values():
+            core_signature.require_low_s(signature)
+    return verified
+
+
+def _verify(fetched: FetchedManifest, keyring: Keyring, registry: str) -> VerifiedManifest:
     if len(fetched.data) > MAX_MANIFEST_BYTES:
         raise TooBig(f"the manifest has {len(fetched.data)} bytes, more than the {MAX_MANIFEST_BYTES} allowed")
     signed_as = _signature_class(fetched.signatures)
-    ext_key, signatures = None, {}
-    if signed_as is PluginType.EXT:
-        ext_key = _verify_ext(fetched, keyring)
-        keyids = [ext_key.keyid]
-        signatures[JWS_FILE] = fetched.signatures[JWS_FILE]
-    else:
-        keyids = _verify_core(fetched, keyring)
-        signatures = {(name := SIGNATURE_FILE_PREFIX + keyid): fetched.signatures[name] for keyid in keyids}
-    manifest = Manifest.from_bytes(fetched.data)
+    ext_key = _verify_ext(fetched, keyring) if signed_as is PluginType.EXT else None
+    vouching = [ext_key.keyid] if ext_key else _verify_core(fetched, keyring)
+    manifest, sha256 = Manifest.from_bytes(fetched.data), hashlib.sha256(fetched.data).hexdigest()
     _require_class(manifest, signed_as)
     _require_registry(manifest, registry)
+    require_not_revoked(manifest, sha256, keyring)
+    keyids = require_in_force(manifest, vouching, keyring)
     if ext_key:
         ext_key.require_namespace(manifest)
         ext_key.require_ceiling(manifest)
+    names = [JWS_FILE] if ext_key else [SIGNATURE_FILE_PREFIX + keyid for keyid in keyids]
     return VerifiedManifest(
         manifest=manifest,
         data=fetched.data,
-        sha256=hashlib.sha256(fetched.data).hexdigest(),
-        keyids=tuple(keyids),
-        signatures=MappingProxyType(signatures),
+        sha256=sha256,
+        keyids=keyids,
+        signatures=MappingProxyType({name: fetched.signatures[name] for name in names}),
         seal=_SEAL,
     )
 
 
-def verify_tree(verified: VerifiedManifest, directory: Path) -> InstalledPlugin:
+def verify_tree(
+    verified: VerifiedManifest,
+    directory: Path,
+    *,
+    known: Mapping[str, FileStamp] = MappingProxyType({}),
+    is_settled: IsSettled | None = None,
+) -> InstalledPlugin:
     """Return the plugin if the folder holds exactly the files of its manifest, unchanged.
 
+    Files with `known` stamps are not read again; `is_settled` is asked of big files before they are: see `check_tree`.
     Raises: FileSetMismatch, LinkRefused, TypeMismatch, SizeMismatch, DigestMismatch or Undecided, each naming the
     plugin, the file and both values.
     """
     try:
-        check_tree(verified.manifest.files, directory)
+        stamps = check_tree(verified.manifest.files, directory, known=known, is_settled=is_settled)
     except SpmError as error:
         name = f"{verified.manifest.name} {verified.manifest.version}"
         release = f"{verified.manifest.name}=={verified.manifest.version}"
@@ -193,7 +240,7 @@ def verify_tree(verified: VerifiedManifest, directory: Path) -> InstalledPlugin:
             directory=str(directory),
             **error.context,
         ) from error
-    return InstalledPlugin(verified=verified, directory=directory, seal=_SEAL)
+    return InstalledPlugin(verified=verified, directory=directory, stamps=stamps, seal=_SEAL)
 
 
 def _signature_class(signatures: Mapping[str, bytes]) -> PluginType:
@@ -241,7 +288,7 @@ def _verify_core(fetched: FetchedManifest, keyring: Keyring) -> list[KeyId]:
     if len(pinned) < keyring.core_threshold:
         raise ThresholdNotMet(
             f"the manifest has {len(pinned)} of the {keyring.core_threshold} signatures by pinned core keys "
-            "that loader.conf asks for",
+            "that are asked for",
             hint="ask the other holders of core keys to sign it (`spm sign`)",
             keyids=pinned,
             threshold=keyring.core_threshold,
@@ -252,7 +299,7 @@ def _verify_core(fetched: FetchedManifest, keyring: Keyring) -> list[KeyId]:
 def _require_class(manifest: Manifest, signed_as: PluginType) -> None:
     if manifest.type is not signed_as:
         raise WrongClass(
-            f"{manifest.name} {manifest.version} says it is of the class {manifest.type.value}, "
+            f"the manifest says that it is of the class {manifest.type.value}, "
             f"but its signature is of the class {signed_as.value}",
             hint=f"sign it with a key of the role {manifest.type.value}",
             name=manifest.name,
@@ -278,6 +325,7 @@ def _require_identity(manifest: Manifest, expected: Expected) -> None:
         raise WrongClass(
             f"{expected.name} {expected.version} is listed with the class {expected.type.value}, "
             f"but it is signed as {manifest.type.value}",
+            hint=_NO_FIT,
             type=expected.type.value,
             signed_as=manifest.type.value,
         )
@@ -287,16 +335,18 @@ def _require_identity(manifest: Manifest, expected: Expected) -> None:
     if found != asked:
         raise Mix(
             f"{_described(*asked)} was asked for, but what was served is {_described(*found)}, signed and sound",
-            hint="the registry's index and its manifests do not fit; tell the one who runs it",
+            hint=_NO_FIT,
             found=list(found),
             expected=list(asked),
         )
 
 
 def _about(expected: Expected, refusal: SpmError) -> SpmError:
-    """Say which of several plugins the refusal of a signature or key is about."""
+    """Say which of several plugins a refusal is about, and what can be done by one who did not sign it."""
     message = f"`{expected.name}` {expected.version} is refused: {refusal.message}"
-    return type(refusal)(message, reason=refusal.reason, hint=refusal.hint, **refusal.context)
+    hint = _READERS_HINTS.get(refusal.reason)
+    told = refusal.hint if hint is None else hint.format(role=refusal.context.get("expected"))
+    return type(refusal)(message, reason=refusal.reason, hint=told, **refusal.context)
 
 
 def _described(name: str, version: str, variant_tag: str | None) -> str:

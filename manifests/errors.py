@@ -132,14 +132,40 @@ class ThresholdNotMet(KeyRefused):
     default_reason = "threshold-short"
 
 
+class KeyExpired(KeyRefused):
+    default_reason = "key-expired"
+
+
 class Revoked(SpmError):
     exit_code = 22
     default_reason = "key-revoked"
 
 
+class KeyRevoked(Revoked):
+    default_reason = "key-revoked"
+
+
+class ArtifactRevoked(Revoked):
+    default_reason = "artifact-revoked"
+
+
 class FreshnessError(SpmError):
     exit_code = 23
     default_reason = "index-expired"
+
+
+class IndexExpired(FreshnessError):
+    default_reason = "index-expired"
+
+
+class RootExpired(FreshnessError):
+    default_reason = "root-expired"
+
+
+class ClockSuspect(FreshnessError):
+    """The clock stands before what has been seen: it cannot say whether anything has expired."""
+
+    default_reason = "clock-suspect"
 
 
 class HistoryError(SpmError):

@@ -68,6 +68,9 @@ class Fields:
             self._problems.append(f"`{self._path}{name}`: {error.message}" + (f" ({error.hint})" if error.hint else ""))
             return None
 
+    def has(self, name: str) -> bool:
+        return name in self._value
+
     def table(self, name: str) -> "Fields":
         """Return a member that is a table; absent reads as empty."""
         self._taken.add(name)

@@ -16,6 +16,7 @@ CATCH_ALL = {
     ("runtime/worker.py", "_load"): "plugin code may raise anything; the host is told all of it",
     ("runtime/worker.py", "_run"): "plugin code may raise anything; the host is told all of it",
     ("registry/api/fast_reads.py", "__call__"): "the outermost layer: whatever happened is logged and answered",
+    ("registry/services/fresh_timestamp.py", "row"): "a timestamp that is still good is served, and the fault logged",
 }
 
 

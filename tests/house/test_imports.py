@@ -104,3 +104,10 @@ def test_host_is_imported_without_torch() -> None:
     program = "import sys; from runtime import Host; print(*sys.modules, sep='\\n', file=sys.stderr)"
 
     assert _modules(program) & {"torch", "numpy"} == set()
+
+
+@pytest.mark.parametrize("module", ["keys.trust_state", "keys.verified", "runtime.installed"])
+def test_what_a_load_needs_of_trust_loads_no_tuf(module: str) -> None:
+    program = f"import sys, {module}; print(*sys.modules, sep='\\n', file=sys.stderr)"
+
+    assert _modules(program) & {"tuf", "securesystemslib", "urllib3"} == set()

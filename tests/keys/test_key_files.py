@@ -98,7 +98,7 @@ def test_no_key_is_ever_overwritten(tmp_path: Path, existing: str) -> None:
         new_key(tmp_path, "a", KeyRole.EXT, "team", None)
 
     assert caught.value.message == f"{tmp_path / existing} exists, and spm overwrites no key"
-    assert caught.value.hint == "choose another key name"
+    assert caught.value.hint == "choose another name"
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(existing, "precious")]
 
 
@@ -260,7 +260,7 @@ def test_flipped_bit_never_changes_the_key_unseen(bit: int) -> None:
             str(keyid(CORE)),
             f"a.pub says `keyid` is {keyid(CORE)}, but its key has the id {keyid(EXT)}",
         ),
-        ('"role":"ext"', '"role":"root"', "a.pub is refused: `role`: 'root' is not one of `core`, `ext`"),
+        ('"role":"ext"', '"role":"host"', "a.pub is refused: `role`: 'host' is not one of `core`, `ext`, `root`"),
         (
             "public-key/1",
             "public-key/2",

@@ -94,7 +94,7 @@ def test_key_of_the_other_role_is_refused() -> None:
         keyring().core_key(keyid(EXT))
 
     assert caught.value.message == (
-        f"the core signature is by the key {keyid(EXT)}, which loader.conf pins for ext plugins only"
+        f"the core signature is by the key {keyid(EXT)}, which is trusted for ext plugins only"
     )
     assert caught.value.hint == "sign with a key of the role core"
 
@@ -103,8 +103,13 @@ def test_key_that_is_not_pinned_is_refused() -> None:
     with pytest.raises(KeyUnknown) as caught:
         keyring().ext_key(keyid(STRANGER))
 
-    assert caught.value.message == f"the ext signature is by the key {keyid(STRANGER)}, which loader.conf does not pin"
-    assert caught.value.hint == "if you trust that key, ask its owner for the .pub file and add it to loader.conf"
+    assert caught.value.message == (
+        f"the ext signature is by the key {keyid(STRANGER)}, which neither loader.conf nor the registry's keyring names"
+    )
+    assert caught.value.hint == (
+        "if you trust that key, ask its owner for the .pub file and add it to loader.conf, "
+        "or have the registry's root holders add it to the keyring"
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +134,7 @@ def test_key_that_is_not_pinned_is_refused() -> None:
         ("threshold = 1\n", "", "`core.threshold` is missing"),
         ("threshold = 1", "threshold = 0", "`core.threshold`: '0' is not a whole number from 1 to 1024"),
         ("threshold = 1", "threshold = true", "`core.threshold`: 'True' is not a whole number from 1 to 1024"),
-        ("threshold = 1", "threshold = 2", "`core.threshold` is 2, but there are only 1 core keys"),
+        ("threshold = 1", "threshold = 2", "`core.threshold` is 2, but there is only 1 core key"),
         ("threshold = 1", "threshold = 1\nthreshhold = 2", "`core.threshhold` is not a known member"),
         ("[sandbox]", "[sandbox]\nverify = false", "`sandbox.verify` is not a known member"),
         ("[limits]", "[limits]\ncpu = 1", "`limits.cpu` is not a known member"),

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from keys.ext_signature import MAX_TOKEN_BYTES
+from keys.keyring import LoaderConf, RootPin
 from keys.verified import FetchedManifest
 from manifests.parts import PluginType
-from tests.keys.builders import CORE, CORE_TWO, EXT, keyid, manifest, pem, signed_core, signed_ext
+from tests.keys.builders import CORE, CORE_TWO, EXT, STRANGER, keyid, manifest, pem, signed_core, signed_ext
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "signatures.md"
 
@@ -81,3 +82,19 @@ def test_documented_program_verifies_an_ext_token_and_writes_the_manifest(tmp_pa
 
 def test_documented_bound_is_the_real_one() -> None:
     assert f"at most {MAX_TOKEN_BYTES:,} bytes" in PAGE.read_text(encoding="utf-8")
+
+
+def test_documented_loader_conf_is_read_as_it_says() -> None:
+    text = documented("toml", "[registry]")
+    for number in (CORE, EXT, STRANGER, CORE_TWO):
+        text = text.replace("<64 hexadecimal digits>", keyid(number), 1)
+    text = re.sub(r'"""\n.*?"""', f'"""\n{pem(CORE).decode()}"""', text, count=1, flags=re.DOTALL)
+    text = text.replace('"""..."""', f'"""\n{pem(EXT).decode()}"""').replace("<digest of 1.root.json>", "ab" * 32)
+
+    conf = LoaderConf.parse(text.replace("<digest of a manifest.json>", "cd" * 32))
+
+    assert conf.root == RootPin(version=1, sha256="ab" * 32)
+    assert [key.expires for key in conf.keyring.ext_keys] == ["2027-12-31T00:00:00Z"]
+    assert [key.keyid for key in conf.keyring.core_keys] == [keyid(CORE)]
+    assert [key.since for key in conf.keyring.revoked_keys] == ["2026-12-01T00:00:00Z", None]
+    assert (conf.load_max_age_days, conf.bundle_max_age_days) == (30, 7)

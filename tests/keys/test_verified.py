@@ -31,6 +31,7 @@ from tests.keys.builders import (
     keyring,
     manifest,
     private,
+    refusal_of,
     signed_core,
     signed_ext,
     verified,
@@ -39,6 +40,8 @@ from tests.keys.builders import (
 EXT_MANIFEST = manifest()
 CORE_MANIFEST = manifest(PluginType.CORE)
 SIG = f"manifest.sig.{keyid(CORE)}"
+UNUSED = "nothing of it was used; if it stays so, ask its publisher for a release signed by `spm sign`"
+NO_MANIFEST = "its author signed what is no manifest: ask its publisher for another release"
 
 
 def refused(fetched: FetchedManifest, asked: Any = None, ring: Any = None) -> tuple[int, str, str, str]:
@@ -48,8 +51,8 @@ def refused(fetched: FetchedManifest, asked: Any = None, ring: Any = None) -> tu
     message = caught.value.message
     # The refusals that could be about any release say in front which one they are about.
     named = f"`{asked.name}` {asked.version} is refused: "
-    is_about_who_signed = caught.value.exit_code in (20, 21) and "is listed with the class" not in message
-    assert message.startswith(named) == is_about_who_signed
+    is_about_any = caught.value.exit_code in (20, 21, 22, 25) and caught.value.reason != "digest"
+    assert message.startswith(named) == (is_about_any and "is listed with the class" not in message)
     return caught.value.exit_code, caught.value.reason, message.removeprefix(named), caught.value.hint
 
 
@@ -124,7 +127,7 @@ def test_verified_states_are_made_by_the_verifiers_only(tmp_path: Any) -> None:
             seal=None,
         )
     with pytest.raises(TypeError, match="InstalledPlugin is made by verify_tree only"):
-        InstalledPlugin(verified=found, directory=tmp_path, seal=object())
+        InstalledPlugin(verified=found, directory=tmp_path, stamps={}, seal=object())
     with pytest.raises((TypeError, ValueError)):
         replace(found, keyids=())  # type: ignore[call-arg]
 
@@ -177,20 +180,22 @@ def test_signed_bytes_that_are_not_canonical_are_refused() -> None:
     token = ext_signature.sign(private(EXT), keyid(EXT), data)
     fetched = FetchedManifest(data=data, signatures={JWS_FILE: token})
 
-    assert refused(fetched, expected_of(fetched))[:3] == (
+    assert refused(fetched, expected_of(fetched)) == (
         25,
         "non-canonical",
         "the manifest is not in RFC 8785 canonical form",
+        NO_MANIFEST,
     )
 
 
 def test_manifest_beyond_the_bound_is_refused_before_any_check() -> None:
     fetched = FetchedManifest(data=b"x" * ((1 << 20) + 1), signatures={})
 
-    assert refused(fetched, expected_of(fetched))[:3] == (
+    assert refused(fetched, expected_of(fetched)) == (
         25,
         "too-big",
         "the manifest has 1048577 bytes, more than the 1048576 allowed",
+        UNUSED,
     )
 
 
@@ -220,10 +225,11 @@ def test_too_many_signatures_are_refused() -> None:
 def test_both_classes_of_signature_at_once_are_refused() -> None:
     signatures = {**signed_core(EXT_MANIFEST, CORE).signatures, **signed_ext(EXT_MANIFEST).signatures}
 
-    assert refused(FetchedManifest(data=EXT_MANIFEST.to_bytes(), signatures=signatures))[:3] == (
+    assert refused(FetchedManifest(data=EXT_MANIFEST.to_bytes(), signatures=signatures)) == (
         20,
         "wrong-class",
         "the manifest has both core and ext signatures, a release is of one class",
+        UNUSED,
     )
 
 
@@ -231,8 +237,8 @@ def test_core_plugin_signed_as_ext_is_refused() -> None:
     assert refused(signed_ext(CORE_MANIFEST), expected(CORE_MANIFEST)) == (
         20,
         "wrong-class",
-        "audio-encoder 1.2.0 says it is of the class core, but its signature is of the class ext",
-        "sign it with a key of the role core",
+        "the manifest says that it is of the class core, but its signature is of the class ext",
+        UNUSED,
     )
 
 
@@ -240,7 +246,7 @@ def test_ext_plugin_signed_as_core_is_refused() -> None:
     assert refused(signed_core(EXT_MANIFEST, CORE))[:3] == (
         20,
         "wrong-class",
-        "audio-encoder 1.2.0 says it is of the class ext, but its signature is of the class core",
+        "the manifest says that it is of the class ext, but its signature is of the class core",
     )
 
 
@@ -259,10 +265,11 @@ def test_token_offered_as_a_core_signature_is_refused() -> None:
 
 
 def test_class_other_than_the_index_says_is_refused() -> None:
-    assert refused(signed_ext(EXT_MANIFEST), expected(EXT_MANIFEST, type=PluginType.CORE))[:3] == (
+    assert refused(signed_ext(EXT_MANIFEST), expected(EXT_MANIFEST, type=PluginType.CORE)) == (
         20,
         "wrong-class",
         "audio-encoder 1.2.0 is listed with the class core, but it is signed as ext",
+        "the registry's index and its manifests do not fit; tell the one who runs it",
     )
 
 
@@ -273,8 +280,10 @@ def test_key_that_is_not_pinned_is_refused(fetched: FetchedManifest, kind: str) 
     assert refused(fetched, expected_of(fetched)) == (
         21,
         "key-unknown",
-        f"the {kind} signature is by the key {keyid(STRANGER)}, which loader.conf does not pin",
-        "if you trust that key, ask its owner for the .pub file and add it to loader.conf",
+        f"the {kind} signature is by the key {keyid(STRANGER)}, "
+        "which neither loader.conf nor the registry's keyring names",
+        "if you trust that key, ask its owner for the .pub file and add it to loader.conf, "
+        "or have the registry's root holders add it to the keyring",
     )
 
 
@@ -285,24 +294,33 @@ def test_any_core_manifest_is_refused_while_no_core_key_is_pinned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fetched", "message"),
+    ("fetched", "role", "message"),
     [
         (
             signed_ext(EXT_MANIFEST, CORE),
-            f"the ext signature is by the key {keyid(CORE)}, which loader.conf pins for core plugins only",
+            "ext",
+            f"the ext signature is by the key {keyid(CORE)}, which is trusted for core plugins only",
         ),
         (
             signed_core(CORE_MANIFEST, EXT),
-            f"the core signature is by the key {keyid(EXT)}, which loader.conf pins for ext plugins only",
+            "core",
+            f"the core signature is by the key {keyid(EXT)}, which is trusted for ext plugins only",
         ),
         (
             signed_core(CORE_MANIFEST, CORE, EXT),
-            f"the core signature is by the key {keyid(EXT)}, which loader.conf pins for ext plugins only",
+            "core",
+            f"the core signature is by the key {keyid(EXT)}, which is trusted for ext plugins only",
         ),
     ],
 )
-def test_key_of_the_other_role_is_refused(fetched: FetchedManifest, message: str) -> None:
-    assert refused(fetched, expected_of(fetched))[:3] == (21, "key-role", message)
+def test_key_of_the_other_role_is_refused(fetched: FetchedManifest, role: str, message: str) -> None:
+    assert refused(fetched, expected_of(fetched)) == (
+        21,
+        "key-role",
+        message,
+        f"ask its publisher to sign it with a key of the role {role}, "
+        "or mend loader.conf if it pins this key for the wrong class",
+    )
 
 
 def test_too_few_core_signatures_are_refused() -> None:
@@ -311,9 +329,25 @@ def test_too_few_core_signatures_are_refused() -> None:
     assert refused(fetched, expected(CORE_MANIFEST), keyring((CORE, CORE_TWO), threshold=2)) == (
         21,
         "threshold-short",
-        "the manifest has 1 of the 2 signatures by pinned core keys that loader.conf asks for",
-        "ask the other holders of core keys to sign it (`spm sign`)",
+        "the manifest has 1 of the 2 signatures by pinned core keys that are asked for",
+        "ask its publisher for a release with enough signatures (the holders of core keys run `spm sign`)",
     )
+
+
+@pytest.mark.parametrize(
+    ("fetched", "hint"),
+    [
+        (signed_core(CORE_MANIFEST, CORE), "ask the other holders of core keys to sign it (`spm sign`)"),
+        (signed_core(CORE_MANIFEST, EXT), "sign with a key of the role core"),
+        (signed_core(EXT_MANIFEST, CORE, CORE_TWO), "sign it with a key of the role ext"),
+    ],
+    ids=["threshold", "role", "class"],
+)
+def test_who_publishes_is_told_how_to_sign(fetched: FetchedManifest, hint: str) -> None:
+    refusal = refusal_of(lambda: verify_offered(fetched, keyring((CORE, CORE_TWO), threshold=2), "team.example"))
+
+    assert refusal is not None
+    assert refusal.hint == hint
 
 
 def test_one_signature_under_two_key_ids_counts_for_neither() -> None:
@@ -336,9 +370,9 @@ def test_name_outside_the_patterns_of_the_key_is_refused() -> None:
     assert refused(signed_ext(EXT_MANIFEST), ring=keyring(names='["image-*", "audio"]')) == (
         21,
         "key-namespace",
-        f"the key {keyid(EXT)} of `audio-team` may not sign audio-encoder: "
-        "loader.conf lets it sign `image-*`, `audio` only",
-        'if it should, add "audio-encoder" to the `names` of this key in loader.conf',
+        f"the key {keyid(EXT)} of `audio-team` may not sign audio-encoder: it is trusted for `image-*`, `audio` only",
+        'if it should, add "audio-encoder" to the `names` of this key where it is pinned: '
+        "in loader.conf or in the registry's keyring",
     )
 
 
@@ -364,8 +398,9 @@ def test_asking_for_more_than_the_ceiling_is_refused_with_all_of_it() -> None:
         42,
         "policy-denied",
         "audio-encoder 1.2.0 asks for network = true, exec = true, processes = 4 (at most 2), read '/etc', env 'TEAM': "
-        "more than loader.conf allows plugins of `audio-team`",
-        "if it should be allowed, raise `capabilities` of this key in loader.conf",
+        "more than plugins of `audio-team` are allowed",
+        "if it should be allowed, raise `capabilities` of this key where it is pinned: "
+        "in loader.conf or in the registry's keyring",
     )
 
 

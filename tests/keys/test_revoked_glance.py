@@ -1,0 +1,85 @@
+"""A glance at what is revoked: by ids, from the newest state, and nothing where that cannot be read."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from keys.pinned_keys import RevocationReason, RevokedKey
+from keys.public_key import KeyId
+from keys.revoked_glance import RevokedGlance, glance
+from manifests.lockfile import InstalledEntry
+from manifests.names import PluginName
+from manifests.parts import PluginType
+from manifests.versions import Version
+from tests.keys.trust_builders import make_trust, write_state
+
+ANA, BEN, CAT, DIGEST = (letter * 64 for letter in "abcd")
+
+
+def entry(*keyids: str, type_: PluginType = PluginType.EXT, digest: str = "0" * 64) -> InstalledEntry:
+    return InstalledEntry(
+        name=PluginName("beta"),
+        version=Version.parse("1.0.0"),
+        release="1.0.0",
+        manifest_sha256=digest,
+        type=type_,
+        keyids=keyids,
+        requested=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("threshold", "installed", "is_marked"),
+    [
+        (1, entry(BEN), False),
+        (1, entry(ANA), True),
+        (1, entry(ANA, BEN), False),
+        (1, entry(ANA, BEN, type_=PluginType.CORE), False),
+        (2, entry(ANA, BEN, type_=PluginType.CORE), True),
+        (2, entry(ANA, BEN, CAT, type_=PluginType.CORE), False),
+        (2, entry(BEN, type_=PluginType.CORE), False),
+        (1, entry(BEN, digest=DIGEST), True),
+    ],
+)
+def test_a_plugin_is_marked_where_too_few_of_its_keys_are_left(
+    threshold: int, installed: InstalledEntry, is_marked: bool
+) -> None:
+    revoked = RevokedGlance(keyids=frozenset({ANA}), manifests=frozenset({DIGEST}), core_threshold=threshold)
+
+    assert revoked.marks(installed) is is_marked
+
+
+def test_the_newest_keyring_of_the_newest_state_counts(tmp_path: Path) -> None:
+    trust = make_trust()
+    write_state(tmp_path, trust.state, 1)
+    compromised = RevokedKey(keyid=KeyId(ANA), reason=RevocationReason.COMPROMISED)
+    retired = RevokedKey(keyid=KeyId(BEN), reason=RevocationReason.RETIRED, since="2026-06-01T00:00:00Z")
+    keyring = trust.keyring.with_revoked(compromised).with_revoked(retired).with_revoked_manifest(DIGEST)
+    trust.publish_keyring(keyring.following())
+    write_state(tmp_path, trust.state, 2)
+
+    found = glance(tmp_path)
+
+    assert found == RevokedGlance(keyids=frozenset({ANA}), manifests=frozenset({DIGEST}))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"keyring": 1}', '{"keyring": "[]"}', '{"keyring": "{}"}', "[" * 9000]
+)
+def test_what_cannot_be_read_marks_nothing(tmp_path: Path, text: str) -> None:
+    assert glance(tmp_path) == RevokedGlance()
+    (tmp_path / "trust").mkdir()
+    assert glance(tmp_path) == RevokedGlance()
+    (tmp_path / "trust" / "000001.json").write_text(text)
+
+    assert glance(tmp_path) == RevokedGlance()
+
+
+@pytest.mark.parametrize("keyids", [[[]], [{}], 1, [{"keyid": []}], None])
+def test_a_keyring_of_another_form_marks_nothing(tmp_path: Path, keyids: object) -> None:
+    keyring = {"serial": 1, "revoked_keys": keyids, "revoked_manifests": [], "core": {"threshold": 1}}
+    (tmp_path / "trust").mkdir()
+    (tmp_path / "trust" / "000001.json").write_text(json.dumps({"keyring": json.dumps(keyring)}))
+
+    assert glance(tmp_path) == RevokedGlance()
