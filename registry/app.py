@@ -29,7 +29,7 @@ def create_app(site: Site, now: Callable[[], int]) -> GuardedFlask:
     app.register_blueprint(site_routes(site))
     app.register_blueprint(upload_routes(site, now))
     app.register_blueprint(release_routes(site, now))
-    app.wsgi_app = FastReads(app.wsgi_app, Reader(site))  # type: ignore[method-assign]
+    app.wsgi_app = FastReads(app.wsgi_app, Reader(site, now))  # type: ignore[method-assign]
     return app
 
 

@@ -11,7 +11,9 @@ from importlib import import_module
 from typing import cast
 
 from manifests.errors import LimitReached, SpmError, UsageError
+from manifests.plain import plain
 from registry.arguments import parser
+from registry.pasteable import pasteable
 
 _OURS = ("registry", "keys", "manifests")
 
@@ -20,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
+    options = None
     try:
         options = parser().parse_args(words)
         code = _body(options.module)(options)
@@ -27,12 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except SpmError as error:
-        return _refuse(error, as_json=as_json)
+        return _refuse(error, options, as_json=as_json)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
-        return _refuse(_unusable(error), as_json=as_json)
+        return _refuse(_unusable(error), options, as_json=as_json)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 
@@ -59,13 +62,14 @@ def _unusable(error: OSError) -> SpmError:
     return UsageError(message, hint="check the path and who may use it")
 
 
-def _refuse(error: SpmError, *, as_json: bool) -> int:
+def _refuse(error: SpmError, options: argparse.Namespace | None, *, as_json: bool) -> int:
+    error.hint = pasteable(error.hint, options)
     if as_json:
-        print(json.dumps(error.to_dict(), ensure_ascii=False, default=str))
+        print(json.dumps(error.to_dict(), default=str))
     sys.stdout.flush()
-    print(f"error[{error.reason}]: {error.message}", file=sys.stderr)
+    print(plain(f"error[{error.reason}]: {error.message}"), file=sys.stderr)
     if error.hint:
-        print(f"  hint: {error.hint}", file=sys.stderr)
+        print(plain(f"  hint: {error.hint}"), file=sys.stderr)
     return error.exit_code
 
 

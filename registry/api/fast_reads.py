@@ -1,6 +1,6 @@
-"""Shards, manifests and blobs, answered before Flask sees the request. Knows no rule but the policy's.
+"""The signed index, shards, manifests and blobs, answered before Flask sees the request. Knows only the policy's rules.
 
-Everything here is either named by its digest (immutable for ever) or a shard with an entity tag.
+Everything here is immutable under its name, save the timestamp and the shards by plugin, which have an entity tag.
 """
 
 import os
@@ -17,8 +17,11 @@ from registry.services.reading import Reader
 Wsgi = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 _IMMUTABLE = "public, max-age=31536000, immutable"
-_PREFIXES = ("/v1/index/", "/v1/manifests/", "/v1/blobs/")
+_JSON = "application/json"
+_PREFIXES = ("/v1/tuf/", "/v1/index/", "/v1/manifests/", "/v1/blobs/")
 _SHA256 = "[0-9a-f]{64}"
+_NAME = "[a-z0-9-]{1,64}"
+_ROLE = "root|snapshot|targets|bin-[0-9a-f]{1,4}"
 
 
 class FastReads:
@@ -28,7 +31,11 @@ class FastReads:
         self._behind = behind
         self._reader = reader
         self.routes: tuple[tuple[re.Pattern[str], Action, Callable[..., Answer]], ...] = (
-            (re.compile(r"/v1/index/([a-z0-9-]{1,64})\.json"), Action.READ_INDEX, self._shard),
+            (re.compile(r"/v1/tuf/timestamp\.json"), Action.READ_INDEX, self._timestamp),
+            (re.compile(rf"/v1/tuf/([1-9][0-9]{{0,15}})\.({_ROLE})\.json"), Action.READ_INDEX, self._signed),
+            (re.compile(rf"/v1/tuf/targets/({_SHA256})\.keyring\.json"), Action.READ_INDEX, self._keyring),
+            (re.compile(rf"/v1/tuf/targets/index/({_SHA256})\.({_NAME})\.json"), Action.READ_INDEX, self._signed_shard),
+            (re.compile(rf"/v1/index/({_NAME})\.json"), Action.READ_INDEX, self._shard),
             (re.compile(rf"/v1/blobs/({_SHA256})"), Action.READ_BLOB, self._blob),
             (re.compile(rf"/v1/manifests/({_SHA256})"), Action.READ_MANIFEST, self._manifest),
             (
@@ -61,13 +68,35 @@ class FastReads:
                 return read(*match.groups())
         raise _not_found(path)
 
+    def _timestamp(self) -> Answer:
+        row = self._reader.timestamp()
+        if row is None:
+            raise NotFound("this registry has no signed index yet")
+        return _checked_each_time(row.data, f'"{row.sha256}"')
+
+    def _signed(self, version: str, role: str) -> Answer:
+        row = self._reader.signed(role, int(version))
+        if row is None:
+            raise NotFound(f"this registry has no version {version} of its {role}")
+        return _immutable(row.data, f'"{row.sha256}"', _JSON)
+
+    def _keyring(self, sha256: str) -> Answer:
+        data = self._reader.keyring(sha256)
+        if data is None:
+            raise NotFound(f"this registry has no keyring sha256:{sha256}")
+        return _immutable(data, f'"{sha256}"', _JSON)
+
+    def _signed_shard(self, sha256: str, name: str) -> Answer:
+        data = self._reader.shard_with_digest(name, sha256)
+        if data is None:
+            raise NotFound(f"this registry has no index of `{name}` with sha256:{sha256}", name=name)
+        return _immutable(data, f'"{sha256}"', _JSON)
+
     def _shard(self, name: str) -> Answer:
         row = self._reader.shard(name)
         if row is None:
             raise NotFound(f"this registry has no plugin `{name}`", name=name)
-        return Answer(
-            etag=row.etag, caching="no-cache", content_type="application/json", size=len(row.data), data=row.data
-        )
+        return _checked_each_time(row.data, row.etag)
 
     def _manifest(self, sha256: str) -> Answer:
         data = self._reader.manifest(sha256)
@@ -98,6 +127,10 @@ class FastReads:
             size=size,
             file=file,
         )
+
+
+def _checked_each_time(data: bytes, etag: str) -> Answer:
+    return Answer(etag=etag, caching="no-cache", content_type=_JSON, size=len(data), data=data)
 
 
 def _immutable(data: bytes, etag: str, content_type: str) -> Answer:

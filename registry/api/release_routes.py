@@ -26,11 +26,11 @@ def release_routes(site: Site, now: Callable[[], int]) -> Blueprint:
     def yank_(name: str, version: str) -> Response:
         with yankers:
             reason = _reason()
-        return _yanked(yank(site.database, name, version, reason, caller(), now()))
+        return _yanked(yank(site, name, version, reason, caller(), now()))
 
     @routes.delete(_YANK, action=Action.UNYANK)
     def unyank_(name: str, version: str) -> Response:
-        return _yanked(unyank(site.database, name, version, caller(), now()))
+        return _yanked(unyank(site, name, version, caller(), now()))
 
     return routes
 

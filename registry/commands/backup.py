@@ -3,7 +3,7 @@
 import argparse
 
 from registry.commands.output import note, show_json
-from registry.services.publishing import trust
+from registry.services.trust import trust
 from registry.storage.backup import Backup, back_up
 from registry.storage.site import using_site
 

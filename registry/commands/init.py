@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 import time
 
 from registry.commands.output import note, show, show_json
@@ -39,6 +40,7 @@ def _value(new: NewRegistry) -> dict[str, str]:
 
 
 def _text(new: NewRegistry) -> str:
+    root = shlex.quote(str(new.root))
     return "\n".join(
         (
             f"Made the registry `{new.registry_id}` in {new.root}",
@@ -46,11 +48,17 @@ def _text(new: NewRegistry) -> str:
             f"  admin token  {new.token}",
             f"  valid until  {day_of(new.token_ends)} ({DEFAULT_DAYS} days); `spm-registry token new` makes the next",
             "",
-            f"Give each client {new.root}/loader.conf:",
+            f"Each client needs {new.root}/loader.conf, once the root of trust is in it:",
             "",
             *(f"  {line}".rstrip() for line in new.loader_conf.splitlines()),
             "",
-            f"Next: `spm-registry key add FILE.pub --root {new.root}`, "
-            f"then `spm-registry serve --root {new.root}{_bind(new.url)}`",
+            "Next:",
+            "  1. `spm keys new --role root`, on your own machine, makes a root key: root.key and root.pub",
+            f"  2. `spm-registry root init root.pub --root {root}` drafts the root of trust",
+            f"  3. `spm-registry root sign root.key --root {root}` signs it;",
+            "     where root.key is not to come here, `docs/guides/root-ceremony.md` says how",
+            f"  4. `spm-registry key add FILE.pub --root {root}` lets somebody's plugins be loaded",
+            f"  5. `spm-registry loader-conf --root {root} --output loader.conf` writes what each client needs",
+            f"  6. `spm-registry serve --root {root}{_bind(new.url)}` runs the registry",
         )
     )

@@ -18,5 +18,5 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(block.rstrip())
         note(f"Added the {key.role.value} key `{key.name}` to {site.loader_conf}")
-        note("Every client needs the new file: `spm-registry loader-conf --output FILE` writes it.")
+        note("Every client needs the new file: `spm-registry loader-conf --output loader.conf` writes it", options)
     return 0

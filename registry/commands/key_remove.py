@@ -16,6 +16,6 @@ def run(options: argparse.Namespace) -> int:
         show_json({"keyid": options.keyid, "role": role.value, "loader_conf": str(site.loader_conf)})
     else:
         note(f"Removed the {role.value} key {options.keyid} from {site.loader_conf}")
-        note("Every client needs the new file: `spm-registry loader-conf --output FILE` writes it.")
+        note("Every client needs the new file: `spm-registry loader-conf --output loader.conf` writes it", options)
         note("Until a client has it, it goes on loading what this key signed.")
     return 0

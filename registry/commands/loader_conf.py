@@ -5,12 +5,17 @@ import sys
 
 from keys.keyring import LoaderConf
 from registry.commands.output import note, show_json
+from registry.services.index_signing import require_root
+from registry.services.pins import pin_root
 from registry.storage.site import using_site, write_public_file
 
 
 def run(options: argparse.Namespace) -> int:
     """Print or write loader.conf, once it is known to be a good one."""
     with using_site(options.root) as site:
+        with site.database.reading() as records:
+            require_root(site, records)
+        pin_root(site)
         path = site.loader_conf
     LoaderConf.read(path)
     text = path.read_text(encoding="utf-8")

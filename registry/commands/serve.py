@@ -3,6 +3,7 @@
 import argparse
 import http.client
 import json
+import logging
 import os
 import signal
 import socket
@@ -22,7 +23,11 @@ from manifests.errors import RegistryUnreachable, UsageError
 from registry.api.gateway import Gateway
 from registry.app import load_app
 from registry.log import log_to_stderr
-from registry.services.publishing import trust
+from registry.services.endings import endings
+from registry.services.index_signing import require_root
+from registry.services.online_key import tidy_online_keys
+from registry.services.pins import pin_root
+from registry.services.trust import trust
 from registry.storage.site import using_site
 
 # Requests whose body is awaited hold a thread: `MAX_SENDERS`, `MAX_OPENERS` and `MAX_YANKERS` leave some for the rest.
@@ -73,7 +78,15 @@ def _check_site(root: Path) -> LoaderConf:
     with using_site(root) as site:
         site.parts.prepare()
         with site.database.reading() as records:
-            return trust(site, records)
+            conf = trust(site, records)
+            require_root(site, records)
+            said = endings(records, root, int(time.time()))
+        # A ceremony that was cut short after its root was adopted has left both as they were.
+        pin_root(site)
+        tidy_online_keys(site)
+    for text in said:
+        logging.getLogger("registry").warning("%s", text)
+    return conf
 
 
 def _parse_bind(text: str) -> Address:

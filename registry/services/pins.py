@@ -1,14 +1,15 @@
-"""The keys that loader.conf pins: listed, added, taken out. Checks no signature."""
+"""What loader.conf pins: its keys listed, added, taken out, and the root. Checks no signature."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keys.key_files import KeyRole, PublicKeyFile, load_public
-from keys.keyring import LoaderConf, loader_block
+from keys.keyring import LoaderConf, RootPin, loader_block
 from keys.one_read import read_once
 from manifests.errors import ConfigSyntax, NotFound, UsageError
-from registry.services.conf_text import without_key
+from registry.services.conf_text import with_root, without_key
 from registry.services.setup import OPERATOR
+from registry.storage.records import Records
 from registry.storage.rows import AuditRow
 from registry.storage.site import Site, write_public_file
 
@@ -86,6 +87,36 @@ def unpin_key(site: Site, keyid: str, now: int) -> KeyRole:
     return role
 
 
+def pin_root(site: Site) -> None:
+    """Let loader.conf pin the newest adopted root; nothing happens where it does so already, or there is none.
+
+    Raises:
+        ConfigError: its lines cannot be told apart; it was not changed.
+    """
+    with site.database.reading() as records:
+        if _newest_root(records) in (None, LoaderConf.read(site.loader_conf).root):
+            return
+    with site.database.writing() as records:
+        pin = _newest_root(records)
+        if pin is not None:
+            write_public_file(site.loader_conf, text_with_root(site, pin))
+
+
+def text_with_root(site: Site, pin: RootPin) -> str:
+    """Return the text of loader.conf with this root in it.
+
+    Raises:
+        ConfigError: its lines cannot be told apart.
+    """
+    text = with_root(site.loader_conf.read_text(encoding="utf-8"), pin.version, pin.sha256)
+    if not _says(text, replace(LoaderConf.read(site.loader_conf), root=pin)):
+        raise ConfigSyntax(
+            f"the lines of the root cannot be told apart in {site.loader_conf}; it was not changed",
+            hint=f'write there by hand: `[root]`, `version = {pin.version}`, `sha256 = "{pin.sha256}"`',
+        )
+    return text
+
+
 def pins(conf: LoaderConf) -> tuple[Pin, ...]:
     """Return every pinned key, core keys first."""
     return (
@@ -95,6 +126,18 @@ def pins(conf: LoaderConf) -> tuple[Pin, ...]:
             for key in conf.keyring.ext_keys
         ),
     )
+
+
+def _newest_root(records: Records) -> RootPin | None:
+    row = records.signed.current("root")
+    return None if row is None else RootPin(version=row.version, sha256=row.sha256)
+
+
+def _says(text: str, conf: LoaderConf) -> bool:
+    try:
+        return LoaderConf.parse(text) == conf
+    except ConfigSyntax:
+        return False
 
 
 def _require_names(key: PublicKeyFile, names: tuple[str, ...]) -> None:

@@ -4,25 +4,23 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from keys.keyring import LoaderConf
-from keys.verified import VerifiedManifest, verify_offered
 from manifests.errors import (
-    ConfigError,
     LimitReached,
     NotFound,
     RegistryRefused,
     ScopeRefused,
     SizeMismatch,
-    SpmError,
     TooBig,
 )
 from manifests.manifest import Manifest
 from manifests.names import confusable_key
+from registry.services.index_signing import sign_shard
 from registry.services.policy import Caller
 from registry.services.problems import Problem, refusal
 from registry.services.rules import Candidate, is_published, problems_of, scope_problems
 from registry.services.shards import read_shard, write_shard
 from registry.services.submission import Submission
+from registry.services.trust import verify_offers
 from registry.services.waste import waste_warnings
 from registry.storage.parts import PartKey, Source
 from registry.storage.records import Records
@@ -73,7 +71,7 @@ def open_upload(site: Site, body: bytes, caller: Caller, now: int) -> Opened | P
     """
     _clean(site, now)
     with site.database.reading() as records:
-        candidate = _examine(site, records, body, caller)
+        candidate = _examine(site, records, body, caller, now)
         if is_published(records, candidate):
             return _published(records, records.release(candidate.name, candidate.version), is_new=False)
     with site.database.writing() as records:
@@ -116,7 +114,7 @@ def commit_upload(site: Site, upload_id: str, caller: Caller, now: int) -> Publi
         upload = _own_upload(records, upload_id, caller, now)
         if upload.committed is not None:
             return _published(records, records.release_by_serial(upload.committed), is_new=False)
-        candidate = _examine(site, records, upload.body, caller)
+        candidate = _examine(site, records, upload.body, caller, now)
         _require_complete(site, upload_id, candidate)
     # 2. Files first, rows after: a row never names a file that is not there, and a file without a row is not readable.
     _adopt(site, upload_id, candidate)
@@ -132,37 +130,20 @@ def _commit(site: Site, records: Records, upload_id: str, caller: Caller, now: i
     upload = _own_upload(records, upload_id, caller, now)
     if upload.committed is not None:
         return _published(records, records.release_by_serial(upload.committed), is_new=False)
-    candidate = _examine(site, records, upload.body, caller)
+    candidate = _examine(site, records, upload.body, caller, now)
     is_new = not is_published(records, candidate)
     if is_new:
-        _write_release(records, candidate, caller, now)
+        _write_release(site, records, candidate, caller, now)
     published = _published(records, records.release(candidate.name, candidate.version), is_new=is_new)
     records.close_upload(upload_id, published.serial)
     return published
 
 
-def trust(site: Site, records: Records) -> LoaderConf:
-    """Read whom this registry trusts: the same file, by the same code, as its clients.
-
-    Raises:
-        ConfigError: the file is for another registry than the database.
-    """
-    conf = LoaderConf.read(site.loader_conf)
-    if conf.registry_id != records.registry_id():
-        raise ConfigError(
-            f"{site.loader_conf} is for the registry `{conf.registry_id}`, "
-            f"and the database is `{records.registry_id()}`",
-            hint="put the old id back: it is inside every signed manifest",
-        )
-    return conf
-
-
-def _examine(site: Site, records: Records, body: bytes, caller: Caller) -> Candidate:
-    submission, conf = Submission.parse(body), trust(site, records)
-    verified, problems = _verify(submission, conf)
-    if not verified:
-        raise refusal("the release", problems)
-    candidate = Candidate(variants=verified)
+def _examine(site: Site, records: Records, body: bytes, caller: Caller, now: int) -> Candidate:
+    offers = verify_offers(site, records, Submission.parse(body), now)
+    if not offers.verified:
+        raise refusal("the release", offers.problems)
+    candidate, problems = Candidate(variants=offers.verified), list(offers.problems)
     if problems or not is_published(records, candidate):
         problems += problems_of(candidate, records=records, blobs=site.blobs, caller=caller)
     else:
@@ -170,18 +151,6 @@ def _examine(site: Site, records: Records, body: bytes, caller: Caller) -> Candi
     if problems:
         raise refusal(f"`{candidate.name}` {candidate.version}", problems)
     return candidate
-
-
-def _verify(submission: Submission, conf: LoaderConf) -> tuple[tuple[VerifiedManifest, ...], list[Problem]]:
-    verified, problems = [], []
-    count = len(submission.manifests)
-    for number, fetched in enumerate(submission.manifests, start=1):
-        prefix = f"manifest {number} of {count}: " if count > 1 else ""
-        try:
-            verified.append(verify_offered(fetched, conf.keyring, conf.registry_id))
-        except SpmError as error:
-            problems.append(Problem.of(error, prefix))
-    return tuple(verified), problems
 
 
 def _register(records: Records, candidate: Candidate, body: bytes, caller: Caller, now: int) -> str:
@@ -302,7 +271,7 @@ def _adopt(site: Site, upload_id: str, candidate: Candidate) -> None:
     site.blobs.settle(digests)
 
 
-def _write_release(records: Records, candidate: Candidate, caller: Caller, now: int) -> None:
+def _write_release(site: Site, records: Records, candidate: Candidate, caller: Caller, now: int) -> None:
     serial = records.next_serial()
     if records.plugin(candidate.name) is None:
         key = confusable_key(candidate.name)
@@ -324,7 +293,8 @@ def _write_release(records: Records, candidate: Candidate, caller: Caller, now: 
         records.add_manifest(candidate.name, candidate.version, variant.sha256, variant.data, signatures)
     records.add_blobs(candidate.sizes)
     shard = read_shard(records, candidate.name).with_release(candidate.entry())
-    write_shard(records, shard)
+    write_shard(records, shard, now)
+    sign_shard(site, records, candidate.name, now)
     subject = f"{candidate.name} {candidate.version}"
     detail = " ".join(sorted(candidate.digests))
     records.add_audit(

@@ -1,11 +1,13 @@
-"""What anyone may read: shards, manifests, signatures and blobs of published releases. Changes nothing."""
+"""What anyone may read: the signed index, shards, manifests, signatures and blobs. Renews a timestamp, no more."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from registry.services.bounded_cache import BoundedCache
+from registry.services.fresh_timestamp import FreshTimestamp
 from registry.storage.changes import Changes
-from registry.storage.rows import ShardRow
+from registry.storage.rows import ShardRow, SignedRow
 from registry.storage.site import Site
 
 _SHARD_BYTES = 64 << 20
@@ -23,12 +25,16 @@ class _ShardAt:
 class Reader:
     """Published objects, held in memory while that is certain to be right.
 
-    A shard is held for one serial. Everything else is named by its digest and never changes.
+    A shard is held for one serial, the timestamp for its version. Everything else never changes under its name.
     """
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, now: Callable[[], int]) -> None:
         self._site = site
         self._changes = Changes(site.database)
+        self._timestamp = FreshTimestamp(site, self._changes, now)
+        self._signed: BoundedCache[tuple[str, int], SignedRow] = BoundedCache(
+            _OBJECT_BYTES, lambda row: len(row.data) + _ENTRY_BYTES
+        )
         self._shards: BoundedCache[str, _ShardAt] = BoundedCache(
             _SHARD_BYTES, lambda held: len(held.row.data) + _ENTRY_BYTES
         )
@@ -40,7 +46,7 @@ class Reader:
     def shard(self, name: str) -> ShardRow | None:
         """Return a plugin's shard as of now."""
         # The serial is asked first: a shard that changes meanwhile is held under the older serial, and read again.
-        serial = self._changes.serial()
+        serial = self._changes.standing().serial
         held = self._shards.get(name)
         if held is not None and held.serial == serial:
             return held.row
@@ -49,6 +55,37 @@ class Reader:
         if row is not None:
             self._shards.put(name, _ShardAt(serial=serial, row=row))
         return row
+
+    def timestamp(self) -> SignedRow | None:
+        """Return the newest timestamp, renewed if it is time."""
+        return self._timestamp.row()
+
+    def signed(self, role: str, version: int) -> SignedRow | None:
+        """Return one version of a role of the signed index."""
+        # Every client asks for a newer root, and there hardly ever is one.
+        if role == "root" and version > self._changes.standing().root:
+            return None
+        row = self._signed.get((role, version))
+        if row is None:
+            with self._site.database.reading() as records:
+                row = records.signed.at(role, version)
+            if row is not None:
+                self._signed.put((role, version), row)
+        return row
+
+    def keyring(self, sha256: str) -> bytes | None:
+        """Return a keyring document."""
+        with self._site.database.reading() as records:
+            row = records.signed.with_digest("keyring", sha256)
+        return None if row is None else row.data
+
+    def shard_with_digest(self, name: str, sha256: str) -> bytes | None:
+        """Return a plugin's shard as it is now, or as it was a moment ago."""
+        row = self.shard(name)
+        if row is not None and row.etag == f'"{sha256}"':
+            return row.data
+        with self._site.database.reading() as records:
+            return records.signed.kept_shard(name, sha256)
 
     def manifest(self, sha256: str) -> bytes | None:
         """Return a published manifest."""

@@ -8,6 +8,7 @@ from keys.keyring import LoaderConf
 from manifests.errors import UsageError
 from manifests.names import REGISTRY_ID
 from registry.services import tokens
+from registry.services.online_key import new_online_pem
 from registry.services.policy import Role
 from registry.services.tokens import TokenRequest
 from registry.storage.rows import AuditRow, TokenRow
@@ -44,7 +45,7 @@ def make_registry(root: Path, registry_id: str, url: str, now: int) -> NewRegist
     text = _first_conf(registry_id, url)
     if LoaderConf.parse(text).registry_url != url.rstrip("/"):
         raise UsageError(f"{url!r:.200} is not the URL of a registry")
-    with new_site(root) as site:
+    with new_site(root, new_online_pem()) as site:
         token, row = _first_rows(site, registry_id, url, now)
         site.database.settle()
         site.database.close()

@@ -17,8 +17,8 @@ def read_shard(records: Records, name: str) -> Shard:
     return Shard.from_bytes(row.data)
 
 
-def write_shard(records: Records, shard: Shard) -> None:
-    """Store a shard as the bytes that will be served.
+def write_shard(records: Records, shard: Shard, now: int) -> None:
+    """Store a shard as the bytes that will be served; the one before is kept for those who were just led to it.
 
     Raises:
         TooBig: it has more releases than a client would read.
@@ -28,4 +28,7 @@ def write_shard(records: Records, shard: Shard) -> None:
         raise TooBig(
             f"the index of `{shard.name}` would have {len(data)} bytes, more than the {MAX_SHARD_BYTES} allowed"
         )
+    earlier = records.shard(shard.name)
+    if earlier is not None:
+        records.signed.keep_shard(earlier, now)
     records.put_shard(ShardRow(name=shard.name, data=data, etag=f'"{hashlib.sha256(data).hexdigest()}"'))

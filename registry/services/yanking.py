@@ -6,11 +6,12 @@ from manifests.errors import NotFound, ScopeRefused, SpmError, UsageError
 from manifests.fields import text
 from manifests.names import parse_name
 from manifests.versions import Version
+from registry.services.index_signing import sign_shard
 from registry.services.policy import Caller, scope_problem
 from registry.services.shards import read_shard, write_shard
-from registry.storage.database import Database
 from registry.storage.records import Records
 from registry.storage.rows import AuditRow, ReleaseRow
+from registry.storage.site import Site
 
 MAX_REASON = 512
 
@@ -25,7 +26,7 @@ class Yanked:
     serial: int
 
 
-def yank(database: Database, name: str, version: str, reason: str, caller: Caller, now: int) -> Yanked:
+def yank(site: Site, name: str, version: str, reason: str, caller: Caller, now: int) -> Yanked:
     """Stop offering a release to new resolutions; lockfiles that pin it still get it.
 
     Raises:
@@ -33,22 +34,22 @@ def yank(database: Database, name: str, version: str, reason: str, caller: Calle
         ScopeRefused: it is not the caller's.
         UsageError: the reason is empty or too long.
     """
-    return _set(database, name, version, _checked(reason), caller, now)
+    return _set(site, name, version, _checked(reason), caller, now)
 
 
-def unyank(database: Database, name: str, version: str, caller: Caller, now: int) -> Yanked:
+def unyank(site: Site, name: str, version: str, caller: Caller, now: int) -> Yanked:
     """Offer a yanked release again.
 
     Raises:
         NotFound: there is no such release.
         ScopeRefused: it is not the caller's.
     """
-    return _set(database, name, version, None, caller, now)
+    return _set(site, name, version, None, caller, now)
 
 
-def _set(database: Database, name: str, version: str, reason: str | None, caller: Caller, now: int) -> Yanked:
+def _set(site: Site, name: str, version: str, reason: str | None, caller: Caller, now: int) -> Yanked:
     parsed = Version.parse(version)
-    with database.writing() as records:
+    with site.database.writing() as records:
         records.await_turn()
         release = _release(records, parse_name(name), parsed)
         _require_scope(records, release, caller)
@@ -56,7 +57,8 @@ def _set(database: Database, name: str, version: str, reason: str | None, caller
             return Yanked(name=name, version=version, reason=reason, serial=records.serial())
         serial = records.next_serial()
         records.set_yanked(name, version, reason)
-        write_shard(records, read_shard(records, name).with_yanked(parsed, reason))
+        write_shard(records, read_shard(records, name).with_yanked(parsed, reason), now)
+        sign_shard(site, records, name, now)
         _record(records, release, reason, caller, now, serial)
     return Yanked(name=name, version=version, reason=reason, serial=serial)
 

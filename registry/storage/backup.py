@@ -60,7 +60,9 @@ def _copy(site: Site, folder: Path) -> Backup:
     linked = _keep_blobs(site.blobs, folder, sizes)
     (folder / "uploads").mkdir(mode=0o700)
     write_public_file(folder / "loader.conf", site.loader_conf.read_text(encoding="utf-8"))
-    # 3. The secret last: without it a copy that was cut short cannot be served.
+    # 3. After the database: the online key that it needs is still there, since the file keeps the one before.
+    make_private_file(folder / "online.key", site.online_key.read_bytes())
+    # 4. The secret last: without it a copy that was cut short cannot be served.
     make_private_file(folder / "secret", site.secret)
     sync_folder(folder)
     sync_folder(folder.absolute().parent)

@@ -15,7 +15,8 @@ from registry.storage.records import Records
 from registry.storage.shortage import stayed_locked, storage_full
 
 BUSY_TIMEOUT_MS = 15_000
-_WRITES = "spm_writes"
+# How long a write transaction waits for its turn, in milliseconds; a reading one has no such option.
+_PATIENCE = "spm_patience"
 
 
 class Database:
@@ -45,18 +46,22 @@ class Database:
             transaction.rollback()
 
     @contextmanager
-    def writing(self) -> Iterator[Records]:
-        """Run one write transaction: committed whole at the end of the block, or not at all."""
-        with self.connection() as connection:
+    def writing(self, patience_ms: int = BUSY_TIMEOUT_MS) -> Iterator[Records]:
+        """Run one write transaction: committed whole at the end of the block, or not at all.
+
+        Raises:
+            RegistryRefused: another writer kept the database for longer than this one's patience.
+        """
+        with self.connection(patience_ms) as connection:
             yield Records(connection)
 
     @contextmanager
-    def connection(self) -> Iterator[Connection]:
+    def connection(self, patience_ms: int = BUSY_TIMEOUT_MS) -> Iterator[Connection]:
         """Give the bare connection of one write transaction, as the schema migrations need it."""
         with (
-            _refusals(),
+            _refusals(patience_ms),
             self._engine.connect() as connection,
-            connection.execution_options(**{_WRITES: True}).begin(),
+            connection.execution_options(**{_PATIENCE: patience_ms}).begin(),
         ):
             yield connection
 
@@ -111,14 +116,14 @@ class Database:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _refusals(patience_ms: int = BUSY_TIMEOUT_MS) -> Iterator[None]:
     """Turn what the machine is short of into refusals; any other failure goes on as it is."""
     try:
         yield
     except OperationalError as error:
         text = str(error.orig)
         if "locked" in text:
-            raise stayed_locked(BUSY_TIMEOUT_MS // 1000) from error
+            raise stayed_locked(patience_ms / 1000) from error
         if "disk is full" in text:
             raise storage_full() from error
         raise
@@ -137,5 +142,12 @@ def _prepare_sqlite(connection: Any, _entry: ConnectionPoolEntry) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get(_WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    patience = connection.get_execution_options().get(_PATIENCE)
+    if patience is None:
+        connection.exec_driver_sql("BEGIN")
+        return
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(patience)}")
+    try:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")

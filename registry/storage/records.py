@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, inse
 
 from registry.storage import tables
 from registry.storage.rows import AuditRow, PluginRow, ReleaseRow, ShardRow, TokenRow, UploadRow
+from registry.storage.signed_files import SignedFiles
 
 
 class Records:
@@ -14,6 +15,7 @@ class Records:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self.signed = SignedFiles(connection)
 
     # The registry itself
 
@@ -157,6 +159,12 @@ class Records:
         statement = select(table.c.data).where(table.c.manifest_sha256 == sha256, table.c.file_name == file_name)
         return self._connection.execute(statement).scalar_one_or_none()
 
+    def signatures(self) -> tuple[tuple[str, bytes], ...]:
+        """Return the names and bytes of all signature files of published manifests."""
+        table = tables.signatures
+        rows = self._connection.execute(select(table.c.file_name, table.c.data)).all()
+        return tuple((row.file_name, row.data) for row in rows)
+
     def blob_size(self, sha256: str) -> int | None:
         """Return the size of a blob that a published release holds."""
         table = tables.blobs
@@ -178,6 +186,10 @@ class Records:
         table = tables.shards
         found = self._connection.execute(select(table).where(table.c.name == name)).mappings().one_or_none()
         return None if found is None else ShardRow(**found)
+
+    def shard_names(self) -> tuple[str, ...]:
+        """List the plugins that have a shard."""
+        return tuple(self._connection.execute(select(tables.shards.c.name).order_by(tables.shards.c.name)).scalars())
 
     def put_shard(self, row: ShardRow) -> None:
         """Replace a plugin's shard."""

@@ -61,6 +61,18 @@ class ShardRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignedRow:
+    """One version of one file of the signed index, exactly as it is served."""
+
+    role: str
+    version: int
+    sha256: str
+    renew_at: int | None
+    expires_at: int | None
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRow:
     """Who did what, when, and which serial came of it."""
 

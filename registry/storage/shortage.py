@@ -12,8 +12,8 @@ def storage_full() -> RegistryRefused:
     )
 
 
-def stayed_locked(seconds: int) -> RegistryRefused:
+def stayed_locked(seconds: float) -> RegistryRefused:
     """Say that another writer kept the database for too long."""
     return RegistryRefused(
-        f"the registry's database stayed locked for {seconds} s", reason="busy", hint="try again in a moment"
+        f"the registry's database stayed locked for {seconds:g} s", reason="busy", hint="try again in a moment"
     )

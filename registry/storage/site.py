@@ -16,7 +16,7 @@ from registry.storage.database import Database
 from registry.storage.parts import Parts
 
 SECRET_BYTES = 32
-_DURABLE = ("registry.db", "secret", "loader.conf", "blobs")
+_DURABLE = ("registry.db", "secret", "online.key", "loader.conf", "blobs")
 _OURS = (*_DURABLE, "uploads")
 
 
@@ -35,9 +35,14 @@ class Site:
         """Return where the trust configuration is, for clients and for publishes alike."""
         return self.root / "loader.conf"
 
+    @property
+    def online_key(self) -> Path:
+        """Return where the private keys are that sign the index while the registry runs."""
+        return self.root / "online.key"
+
 
 @contextmanager
-def new_site(root: Path) -> Iterator[Site]:
+def new_site(root: Path, online_key: bytes) -> Iterator[Site]:
     """Make an empty registry folder with its schema; it goes away again if the block does not end well.
 
     Raises:
@@ -49,7 +54,7 @@ def new_site(root: Path) -> Iterator[Site]:
         raise _exists(root, there[0])
     _make_secret(root)
     try:
-        yield _fill(root)
+        yield _fill(root, online_key)
     except BaseException:
         remove_parts(root)
         raise
@@ -61,14 +66,16 @@ def open_site(root: Path) -> Site:
 
     Raises:
         UsageError: there is no registry, or not a whole one.
-        ConfigPermissions: others than the owner may read its secret.
+        ConfigPermissions: others than the owner may read its secret or its online key.
         ConfigError: its database has another schema than this code needs.
     """
     # `uploads` holds nothing durable; the registry makes it anew when a publish needs it.
     missing = [name for name in _DURABLE if not os.path.lexists(root / name)]
     if missing:
         raise _not_whole(root, missing)
-    _check_private(root / "secret")
+    _check_private(root / "secret", "secret")
+    _check_private(root / "online.key", "online key")
+    _check_secret(root / "secret")
     site = _site(root)
     _check_schema(site)
     return site
@@ -89,11 +96,20 @@ def using_site(root: Path) -> Iterator[Site]:
 
 def write_public_file(path: Path, text: str) -> None:
     """Replace a file that everyone may read, whole or not at all."""
+    _replace_file(path, text.encode("utf-8"), 0o644)
+
+
+def write_private_file(path: Path, data: bytes) -> None:
+    """Replace a file that only its owner may read, whole or not at all."""
+    _replace_file(path, data, 0o600)
+
+
+def _replace_file(path: Path, data: bytes, mode: int) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        os.fchmod(file.fileno(), 0o644)
-        file.write(text)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(file.fileno(), mode)
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
@@ -129,9 +145,10 @@ def _site(root: Path) -> Site:
     )
 
 
-def _fill(root: Path) -> Site:
+def _fill(root: Path, online_key: bytes) -> Site:
     for name in ("blobs", "uploads"):
         (root / name).mkdir(mode=0o700)
+    make_private_file(root / "online.key", online_key)
     make_private_file(root / "registry.db", b"")
     site = _site(root)
     schema.upgrade(site.database)
@@ -165,13 +182,16 @@ def _not_whole(root: Path, missing: list[str]) -> UsageError:
     )
 
 
-def _check_private(secret: Path) -> None:
-    mode = stat.S_IMODE(secret.stat().st_mode)
+def _check_private(path: Path, what: str) -> None:
+    mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
         raise ConfigPermissions(
-            f"{secret} has mode {mode:04o}: others than its owner can reach the registry's secret",
-            hint=f"chmod 600 {secret}",
+            f"{path} has mode {mode:04o}: others than its owner can reach the registry's {what}",
+            hint=f"chmod 600 {path}",
         )
+
+
+def _check_secret(secret: Path) -> None:
     if secret.stat().st_size != SECRET_BYTES:
         raise ConfigError(f"{secret} has {secret.stat().st_size} bytes instead of {SECRET_BYTES}")
 

@@ -5,6 +5,7 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     ForeignKeyConstraint,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -93,6 +94,33 @@ shards = Table(
     Column("name", ForeignKey("plugins.name"), primary_key=True),
     Column("data", LargeBinary, nullable=False),
     Column("etag", String(80), nullable=False),
+)
+
+# TUF metadata and the keyring document, each version as served. Of each role one row is not replaced: the current one.
+tuf_files = Table(
+    "tuf_files",
+    metadata,
+    Column("role", String(32), primary_key=True),
+    Column("version", BigInteger, primary_key=True),
+    Column("sha256", String(64), nullable=False),
+    # When an online role has lived half its life; what is signed offline is never renewed by itself.
+    Column("renew_at", BigInteger, nullable=True),
+    Column("expires_at", BigInteger, nullable=True),
+    Column("replaced_at", BigInteger, nullable=True),
+    # Last, so that looking for rows reads no data.
+    Column("data", LargeBinary, nullable=False),
+    Index(None, "replaced_at"),
+)
+
+# Shards that were replaced, for clients which hold the metadata of a moment ago.
+shard_files = Table(
+    "shard_files",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("name", String(64), nullable=False),
+    Column("replaced_at", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    Index(None, "replaced_at"),
 )
 
 tokens = Table(

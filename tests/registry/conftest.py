@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.registry.team import Clock, Team, found_registry, join_team
+from registry.services.setup import make_registry
+from tests.registry.team import START, Clock, Team, found_registry, join_team
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +25,11 @@ def team(founded: tuple[Path, str], tmp_path: Path) -> Iterator[Team]:
     made = join_team(tmp_path / "team" / "registry", tmp_path / "team" / "keys", admin, Clock())
     yield made
     made.site.database.close()
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make one registry without a root, to be copied for each test that changes it."""
+    root = tmp_path_factory.mktemp("bare") / "registry"
+    make_registry(root, "team.local", "http://127.0.0.1:8080", START)
+    return root

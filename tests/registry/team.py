@@ -25,6 +25,7 @@ from registry.app import create_app
 from registry.services import tokens
 from registry.services.pins import pin_key
 from registry.services.policy import Role
+from registry.services.root_ceremony import found_root
 from registry.services.setup import make_registry
 from registry.services.tokens import TokenRequest
 from registry.storage.site import Site, open_site
@@ -121,12 +122,16 @@ class Team:
             headers["Authorization"] = f"Bearer {token}"
         return self.client.open(path, method=method, headers=headers, **more)
 
-    def submit(self, token: str, *manifests: Manifest, key: Key | None = None) -> TestResponse:
+    def body(self, *manifests: Manifest, key: Key | None = None) -> bytes:
+        """Return the request that opens an upload."""
         entries = []
         for manifest in manifests:
             signer = key or (self.core if manifest.type is PluginType.CORE else self.ext)
             entries.append(entry_of(manifest.to_bytes(), signer.sign(manifest.to_bytes())))
-        return self.ask("POST", "/v1/uploads", token, json={"manifests": entries})
+        return json.dumps({"manifests": entries}).encode()
+
+    def submit(self, token: str, *manifests: Manifest, key: Key | None = None) -> TestResponse:
+        return self.ask("POST", "/v1/uploads", token, data=self.body(*manifests, key=key))
 
     def send(self, token: str, upload: str, data: bytes, sha256: str | None = None) -> TestResponse:
         path = f"/v1/uploads/{upload}/blobs/{sha256 or digest(data)}"
@@ -144,25 +149,32 @@ class Team:
 
     def state(self) -> str:
         """Return all rows and files as text; when a token was last used is left out."""
-        engine = create_engine(f"sqlite:///{self.root / 'registry.db'}")
-        lines = []
-        with engine.connect() as connection:
-            names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"))
-            for name in names.scalars().all():
-                rows = connection.execute(text(f"SELECT * FROM {name}")).mappings()
-                told = [{key: value for key, value in row.items() if key != "last_used_at"} for row in rows]
-                lines += sorted(f"{name} {row}" for row in told)
-        engine.dispose()
-        for path in sorted(self.root.rglob("*")):
-            if path.is_file() and not path.name.startswith("registry.db"):
-                lines.append(f"{path.relative_to(self.root)} {digest(path.read_bytes())}")
-        return "\n".join(lines)
+        return state_of(self.root)
+
+
+def state_of(root: Path) -> str:
+    """Return all rows and files of a registry as text; when a token was last used is left out."""
+    engine = create_engine(f"sqlite:///{root / 'registry.db'}")
+    lines = []
+    with engine.connect() as connection:
+        names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"))
+        for name in names.scalars().all():
+            rows = connection.execute(text(f"SELECT * FROM {name}")).mappings()
+            told = [{key: value for key, value in row.items() if key != "last_used_at"} for row in rows]
+            lines += sorted(f"{name} {row}" for row in told)
+    engine.dispose()
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and not path.name.startswith("registry.db"):
+            lines.append(f"{path.relative_to(root)} {digest(path.read_bytes())}")
+    return "\n".join(lines)
 
 
 def found_registry(root: Path, keys: Path, now: int = START) -> str:
-    """Make a registry that trusts one ext and one core key; return its admin token."""
+    """Make a registry with a root of trust, which trusts one ext and one core key; return its admin token."""
     new = make_registry(root, "team.local", "http://127.0.0.1:8080", now)
     site = open_site(root)
+    offline = make_key(keys, "root", KeyRole.ROOT, "team")
+    found_root(site, [(offline.public, load_private(keys / "root.key", None))], 1, now)
     pin_key(site, make_key(keys, "ext", KeyRole.EXT).public, ("audio-*", "log-mel"), now)
     pin_key(site, make_key(keys, "core", KeyRole.CORE, "core-team").public, (), now)
     site.database.close()

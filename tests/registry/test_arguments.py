@@ -31,6 +31,8 @@ COMMANDS = [
     ["token", "list"],
     ["loader-conf"],
     ["backup", "there"],
+    ["root", "show"],
+    ["keyring", "show"],
 ]
 
 
@@ -39,6 +41,8 @@ COMMANDS = [
     [
         *(("sqlalchemy", command) for command in COMMANDS),
         *(("alembic", command) for command in COMMANDS),
+        ("tuf", ["root", "show"]),
+        ("securesystemslib", ["root", "show"]),
         ("flask", ["serve"]),
         ("granian", ["serve"]),
     ],

@@ -132,6 +132,7 @@ def test_a_backup_lets_nobody_else_read_what_is_private(team: Team, tmp_path: Pa
         "backup": "0o700",
         "registry.db": "0o600",
         "secret": "0o600",
+        "online.key": "0o600",
         "blobs": "0o700",
         "uploads": "0o700",
         "loader.conf": "0o644",
@@ -254,7 +255,8 @@ def test_a_backup_that_was_cut_short_cannot_be_served(
 
     assert code == 2
     assert re.match(
-        r"error\[usage\]: .* is not a whole registry: `secret`, `loader.conf` is missing\n", capsys.readouterr().err
+        r"error\[usage\]: .* is not a whole registry: `secret`, `online.key`, `loader.conf` is missing\n",
+        capsys.readouterr().err,
     )
 
 

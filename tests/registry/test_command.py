@@ -56,6 +56,7 @@ def test_init_lets_nobody_else_read_what_is_private(capsys: pytest.CaptureFixtur
     assert modes == {
         "registry.db": "0o600",
         "secret": "0o600",
+        "online.key": "0o600",
         "blobs": "0o700",
         "uploads": "0o700",
         "loader.conf": "0o644",
@@ -76,7 +77,7 @@ def test_init_tells_people_what_to_do_next(capsys: pytest.CaptureFixture[str], t
         f"  admin token  {token}\n"
         f"  valid until  {ends} (90 days); `spm-registry token new` makes the next\n"
         "\n"
-        f"Give each client {root}/loader.conf:\n"
+        f"Each client needs {root}/loader.conf, once the root of trust is in it:\n"
         "\n"
         "  [registry]\n"
         '  id = "lab.example"\n'
@@ -86,7 +87,14 @@ def test_init_tells_people_what_to_do_next(capsys: pytest.CaptureFixture[str], t
         "  # How many distinct core keys must have signed a core plugin.\n"
         "  threshold = 1\n"
         "\n"
-        f"Next: `spm-registry key add FILE.pub --root {root}`, then `spm-registry serve --root {root}`\n"
+        "Next:\n"
+        "  1. `spm keys new --role root`, on your own machine, makes a root key: root.key and root.pub\n"
+        f"  2. `spm-registry root init root.pub --root {root}` drafts the root of trust\n"
+        f"  3. `spm-registry root sign root.key --root {root}` signs it;\n"
+        "     where root.key is not to come here, `docs/guides/root-ceremony.md` says how\n"
+        f"  4. `spm-registry key add FILE.pub --root {root}` lets somebody's plugins be loaded\n"
+        f"  5. `spm-registry loader-conf --root {root} --output loader.conf` writes what each client needs\n"
+        f"  6. `spm-registry serve --root {root}` runs the registry\n"
     )
     assert err == "The token is not stored and cannot be shown again.\n"
 
@@ -104,7 +112,7 @@ def test_init_leaves_an_existing_registry_alone(capsys: pytest.CaptureFixture[st
     assert team.state() == before
 
 
-@pytest.mark.parametrize("name", ["secret", "loader.conf", "blobs"])
+@pytest.mark.parametrize("name", ["secret", "online.key", "loader.conf", "blobs"])
 def test_init_overwrites_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("mine")
 
@@ -234,7 +242,10 @@ def test_an_unknown_token_cannot_be_revoked(capsys: pytest.CaptureFixture[str], 
     code, _, err = _run(capsys, "token", "revoke", "0000", "--root", team.root)
 
     assert code == 10
-    assert err == ("error[not-found]: there is no token with the id `0000`\n  hint: see `spm-registry token list`\n")
+    assert err == (
+        "error[not-found]: there is no token with the id `0000`\n"
+        f"  hint: see `spm-registry token list --root {team.root}`\n"
+    )
 
 
 @pytest.mark.parametrize("command", [["serve"], ["loader-conf"], ["token", "list"]])
@@ -250,16 +261,33 @@ def test_a_folder_without_a_registry_is_refused(
     )
 
 
-def test_a_secret_that_others_may_read_is_refused(capsys: pytest.CaptureFixture[str], team: Team) -> None:
-    (team.root / "secret").chmod(0o640)
+@pytest.mark.parametrize(("name", "what"), [("secret", "secret"), ("online.key", "online key")])
+def test_what_is_private_and_others_may_read_is_refused(
+    capsys: pytest.CaptureFixture[str], team: Team, name: str, what: str
+) -> None:
+    (team.root / name).chmod(0o640)
 
     code, _, err = _run(capsys, "serve", "--root", team.root)
 
     assert code == 26
     assert err == (
-        f"error[conf-perms]: {team.root}/secret has mode 0640: "
-        "others than its owner can reach the registry's secret\n"
-        f"  hint: chmod 600 {team.root}/secret\n"
+        f"error[conf-perms]: {team.root}/{name} has mode 0640: "
+        f"others than its owner can reach the registry's {what}\n"
+        f"  hint: chmod 600 {team.root}/{name}\n"
+    )
+
+
+def test_a_registry_without_a_root_is_not_served(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    root = tmp_path / "r"
+    _run(capsys, "init", "--root", root)
+
+    code, out, err = _run(capsys, "serve", "--root", root)
+
+    assert (code, out) == (26, "")
+    assert err == (
+        f"error[conf-syntax]: the registry in {root} has no root of trust, without which no client can verify "
+        "its index\n"
+        f"  hint: make one: `spm-registry root init FILE.pub --root {root}`\n"
     )
 
 
@@ -271,7 +299,7 @@ def test_a_database_of_another_schema_is_refused(capsys: pytest.CaptureFixture[s
 
     assert code == 26
     assert err == (
-        f"error[conf-syntax]: {team.root}/registry.db has schema 9999, and this program needs 0001\n"
+        f"error[conf-syntax]: {team.root}/registry.db has schema 9999, and this program needs 0002\n"
         "  hint: use the version of spm-registry that made this registry\n"
     )
 
@@ -293,6 +321,7 @@ def test_a_loader_conf_of_another_registry_is_refused(capsys: pytest.CaptureFixt
     ("gone", "told"),
     [
         (["secret"], "`secret` is missing"),
+        (["online.key"], "`online.key` is missing"),
         (["registry.db"], "`registry.db` is missing"),
         (["loader.conf", "blobs"], "`loader.conf`, `blobs` is missing"),
     ],

@@ -7,12 +7,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from manifests.index import Shard
 from manifests.manifest import Manifest
+from registry.services.signed_index import moment
 from tests.registry.team import Clock, Team, digest, join_team, manifest_of
+from tests.registry.tuf_client import TufClient
 
 pytestmark = pytest.mark.e2e
 
@@ -35,11 +38,26 @@ def release(number: int) -> tuple[Manifest, dict[str, bytes]]:
     return manifest_of(files, version=f"1.0.{number}"), files
 
 
+def _signed_shard(team: Team) -> bytes | None:
+    """Return what a client that trusts the root alone is led to."""
+
+    def ask(path: str) -> tuple[int, bytes]:
+        answer = team.ask("GET", path)
+        return answer.status_code, answer.data
+
+    with TemporaryDirectory() as folder:
+        root = team.ask("GET", "/v1/tuf/1.root.json").data
+        return TufClient(Path(folder), ask, root, moment(team.clock())).target("index/audio-encoder.json")
+
+
 def _published(team: Team) -> int:
-    """Check that all that is listed can be read whole; return how many releases that is."""
+    """Check that all that is listed is signed and can be read whole; return how many releases that is."""
     answer = team.ask("GET", "/v1/index/audio-encoder.json")
+    signed = _signed_shard(team)
     if answer.status_code == 404:
+        assert signed is None
         return 0
+    assert signed == answer.data
     shard = Shard.from_bytes(answer.data)
     for entry in shard.releases:
         (variant,) = entry.variants

@@ -126,7 +126,8 @@ def test_a_key_that_was_removed_signs_nothing_more(capsys: pytest.CaptureFixture
         0,
         "",
         f"Removed the ext key {keyid} from {conf}\n"
-        "Every client needs the new file: `spm-registry loader-conf --output FILE` writes it.\n"
+        "Every client needs the new file: "
+        f"`spm-registry loader-conf --output loader.conf --root {team.root}` writes it\n"
         "Until a client has it, it goes on loading what this key signed.\n",
     )
     (only,) = problem(team.submit(team.admin, manifest_of()))["problems"]
@@ -222,7 +223,7 @@ def test_a_threshold_that_nobody_could_meet_keeps_a_core_key(capsys: pytest.Capt
         26,
         "",
         f"error[conf-syntax]: without the key {other.keyid} {conf} would be refused: "
-        "loader.conf is refused: `core.threshold` is 2, but there are only 1 core keys; it was not changed\n"
+        "loader.conf is refused: `core.threshold` is 2, but there is only 1 core key; it was not changed\n"
         "  hint: mend what is said there first, such as `threshold`\n",
     )
     assert team.state() == before
@@ -238,6 +239,6 @@ def test_an_unknown_key_cannot_be_removed(capsys: pytest.CaptureFixture[str], te
         10,
         "",
         f"error[not-found]: {team.site.loader_conf} pins no key {keyid!r}\n"
-        "  hint: see `spm-registry key list`; write the key id whole\n",
+        f"  hint: see `spm-registry key list --root {team.root}`; write the key id whole\n",
     )
     assert team.state() == before

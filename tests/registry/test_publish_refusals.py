@@ -235,7 +235,7 @@ def test_a_key_signs_only_its_names(team: Team) -> None:
     ((reason, message),) = _problems(team, team.admin, manifest_of(name="video-encoder"))
 
     assert reason == "key-namespace"
-    assert "loader.conf lets it sign `audio-*`, `log-mel` only" in message
+    assert "it is trusted for `audio-*`, `log-mel` only" in message
 
 
 def test_an_ext_signature_on_a_core_plugin_is_of_the_wrong_class(team: Team) -> None:
@@ -244,7 +244,7 @@ def test_an_ext_signature_on_a_core_plugin_is_of_the_wrong_class(team: Team) -> 
     (only,) = problem(answer)["problems"]
     assert only == {
         "type": "wrong-class",
-        "detail": "audio-encoder 1.0.0 says it is of the class core, but its signature is of the class ext",
+        "detail": "the manifest says that it is of the class core, but its signature is of the class ext",
     }
 
 

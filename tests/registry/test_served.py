@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tuf.ngclient import Updater
 
 from tests.registry.served import Answer, ask, first_line, start, stop
 from tests.registry.team import Clock, Team, digest, entry_of, found_registry, join_team, manifest_of
@@ -120,6 +122,22 @@ def test_an_unchanged_index_is_not_sent_again(served: Served) -> None:
     again = served.ask("GET", "/v1/index/audio-encoder.json", If_None_Match=first.headers["etag"])
 
     assert (first.status, again.status, again.data) == (200, 304, b"")
+
+
+def test_python_tufs_own_client_accepts_what_is_served(served: Served, tmp_path: Path) -> None:
+    served.team.publish(served.team.admin, manifest_of(version="0.9.0"))
+    base = f"http://127.0.0.1:{served.port}/v1/tuf/"
+    root = served.ask("GET", "/v1/tuf/1.root.json").data
+    (tmp_path / "targets").mkdir()
+
+    updater = Updater(str(tmp_path), base, str(tmp_path / "targets"), f"{base}targets/", bootstrap=root)
+    updater.refresh()
+    found = updater.get_targetinfo("index/audio-encoder.json")
+
+    assert found is not None
+    shard = Path(updater.download_target(found)).read_bytes()
+    assert shard == served.ask("GET", "/v1/index/audio-encoder.json").data
+    assert updater.get_targetinfo("index/unknown.json") is None
 
 
 def test_every_worker_sees_a_change_at_once(served: Served) -> None:
