@@ -7,6 +7,7 @@ only root and the user who runs spm could write is accepted, and nothing else.
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from manifests.errors import ConfigPermissions, LinkRefused
@@ -21,12 +22,13 @@ def require_guarded(root: Path, entry: InstalledEntry) -> None:
     require_guarded_store(root)
     plugins = root / "plugins" / entry.name
     tree = plugins / entry.release
-    for path in (plugins, tree, root / "manifests" / entry.manifest_sha256):
+    receipt = root / "receipts" / f"{entry.manifest_sha256}.json"
+    for path in (plugins, tree, root / "manifests" / entry.manifest_sha256, receipt):
         _require(path)
     # A link within the tree is for the tree's own verification to refuse.
-    for path in _below(tree):
-        if not path.is_symlink():
-            _require(path)
+    for inner, status in _below(tree):
+        if not stat.S_ISLNK(status.st_mode):
+            _judge(inner, status)
 
 
 def require_guarded_store(root: Path) -> None:
@@ -35,20 +37,60 @@ def require_guarded_store(root: Path) -> None:
     Raises: as `require_guarded`.
     """
     _require(root, may_be_link=True)
-    for name in ("current", "generations", "plugins", "manifests"):
+    for name in ("current", "generations", "plugins", "manifests", "receipts", "host.pub"):
         _require(root / name)
+    _require_private(root / "host.key")
+    require_guarded_trust(root)
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    for at, folders, files in os.walk(folder):
-        yield from (Path(at, name) for name in (*folders, *files))
+def require_guarded_trust(root: Path) -> None:
+    """Hold what a store remembers of its registry against owners and modes: with it, revocations would be forgotten.
+
+    Raises: as `require_guarded`.
+    """
+    trust = root / "trust"
+    _require(trust)
+    for inner, status in _below(trust):
+        _judge(inner, status)
+
+
+def _below(folder: Path | str) -> Iterator[tuple[str, os.stat_result]]:
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return  # not there, or not to be read: then its own verification says so
+    for entry in entries:
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        # Text: a tree may hold thousands of files, and making a Path takes longer than asking the disk.
+        yield entry.path, status
+        if stat.S_ISDIR(status.st_mode):
+            yield from _below(entry.path)
+
+
+def _require_private(path: Path) -> None:
+    _require(path)
+    try:
+        mode = stat.S_IMODE(path.lstat().st_mode)
+    except FileNotFoundError:
+        return
+    if mode & 0o077:
+        raise ConfigPermissions(
+            f"{path} has the mode {mode:04o}: others than its owner may use the key that receipts are signed with",
+            hint=f"`chmod 600 {path}`; if others had access, remove it with `host.pub` and run `spm verify`",
+            path=str(path),
+            mode=f"{mode:04o}",
+        )
 
 
 def _require(path: Path, *, may_be_link: bool = False) -> None:
-    try:
-        status = path.stat() if may_be_link else path.lstat()
-    except FileNotFoundError:
-        return
+    with suppress(FileNotFoundError):
+        _judge(path, path.stat(follow_symlinks=may_be_link))
+
+
+def _judge(path: Path | str, status: os.stat_result) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise LinkRefused(f"{path} is a symbolic link, the store has none", path=str(path))
     mode = stat.S_IMODE(status.st_mode)

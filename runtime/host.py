@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,7 +24,7 @@ from runtime import run_record
 from runtime.batcher import NO_BATCHING
 from runtime.controls import effective, policy_of
 from runtime.generation import current_generation
-from runtime.installed import dependencies, find_entry, open_entry, read_manifest
+from runtime.installed import TrustedConf, dependencies, find_entry, open_entry, read_manifest, trusted_conf
 from runtime.instance import Blueprint, Instance
 from runtime.launch import Surroundings, launch_of
 from runtime.placement import place, require_fit
@@ -64,7 +65,7 @@ class Host:
         self._is_closed = False
         self._instances: dict[tuple[str, str], Instance] = {}
         self._target: Target | None = None
-        self._conf()
+        self._conf().require_root()
 
     def __enter__(self) -> "Host":
         generation = current_generation(self._root)
@@ -88,7 +89,7 @@ class Host:
         Signature and tree are verified before its worker starts, and again whenever it is started anew.
         Raises: NotFound; the refusals of verification; IncompatibleTarget; LayerMissing; PluginFailed; WorkerDied.
         """
-        conf = self._conf()
+        conf = self._trusted()
         generation = current_generation(self._root)
         entry = find_entry(self._root, generation, parse_name(name))
         manifest = read_manifest(self._root, entry, conf).manifest
@@ -108,7 +109,7 @@ class Host:
         Raises: NotFound; the refusals of verification.
         """
         entry = find_entry(self._root, current_generation(self._root), parse_name(name))
-        return read_manifest(self._root, entry, self._conf()).manifest
+        return read_manifest(self._root, entry, self._trusted()).manifest
 
     def close(self) -> None:
         """End every worker and wait until all are gone."""
@@ -130,6 +131,10 @@ class Host:
         except ConfigMissing as error:
             # That the file is not there is all that its cause says, too.
             raise error from None
+
+    def _trusted(self) -> TrustedConf:
+        """Return what may be trusted at this very load."""
+        return trusted_conf(self._root, self._conf(), datetime.now(UTC))
 
     def _place(self, manifest: Manifest, entry: InstalledEntry, device: str | None) -> str:
         target = self._probed()
@@ -181,7 +186,7 @@ class Host:
         )
 
     def _prepare(self, generation: Generation, entry: InstalledEntry, device: str, bubblewrap: Bubblewrap) -> Launch:
-        conf = self._conf()
+        conf = self._trusted()
         plugin = open_entry(self._root, entry, conf)
         required = tuple(open_entry(self._root, other, conf) for other in dependencies(generation, entry.name))
         for one in (plugin, *required):

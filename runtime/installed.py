@@ -1,9 +1,13 @@
 """What is installed, read from the store and proven again at every load. Changes nothing on disk."""
 
 import os
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from typing import NewType
 
 from keys.keyring import LoaderConf
+from keys.trust_state import TrustState, trusted_keyring
 from keys.verified import (
     JWS_FILE,
     MAX_MANIFEST_BYTES,
@@ -18,10 +22,30 @@ from keys.verified import (
 from manifests.errors import FileSetMismatch, NotFound, TooBig
 from manifests.lockfile import Generation, InstalledEntry
 from runtime.generation import current_generation, read_bounded
-from runtime.guard import require_guarded
+from runtime.guard import require_guarded, require_guarded_trust
+from runtime.receipts import known_files
+
+TrustedConf = NewType("TrustedConf", LoaderConf)
+"""A loader.conf whose keyring is merged with the one that the registry's root keys signed, revocations included."""
 
 _MAX_SIGNATURE_BYTES = 2 << 20
 _MAX_FILES = 128
+
+
+def trusted_conf(root: Path, conf: LoaderConf, now: datetime) -> TrustedConf:
+    """Return what the store may trust now, by what it remembers of its registry; asks no registry.
+
+    Raises: Undecided where it remembers nothing; FreshnessError where that is older than loader.conf allows;
+    ConfigPermissions where others may change it.
+    """
+    conf.require_root()
+    require_guarded_trust(root)
+    return TrustedConf(replace(conf, keyring=trusted_keyring(root, conf, now)))
+
+
+def trusted_by(state: TrustState, conf: LoaderConf) -> TrustedConf:
+    """Return what may be trusted by a state that has just been refreshed."""
+    return TrustedConf(replace(conf, keyring=conf.keyring.merged(state.root_keyring().keyring)))
 
 
 def find_entry(root: Path, generation: Generation, name: str) -> InstalledEntry:
@@ -45,7 +69,7 @@ def dependencies(generation: Generation, name: str) -> tuple[InstalledEntry, ...
     return generation.closure(name)[1:]
 
 
-def open_installed(root: Path, name: str, conf: LoaderConf) -> InstalledPlugin:
+def open_installed(root: Path, name: str, conf: TrustedConf) -> InstalledPlugin:
     """Return a plugin of the current generation, its signature and its whole tree verified now.
 
     Raises: NotFound; what `verify_manifest` and `verify_tree` raise.
@@ -53,16 +77,19 @@ def open_installed(root: Path, name: str, conf: LoaderConf) -> InstalledPlugin:
     return open_entry(root, find_entry(root, current_generation(root), name), conf)
 
 
-def open_entry(root: Path, entry: InstalledEntry, conf: LoaderConf) -> InstalledPlugin:
+def open_entry(root: Path, entry: InstalledEntry, conf: TrustedConf) -> InstalledPlugin:
     """Return the plugin that an entry names, its signature and its whole tree verified now.
 
+    Beyond `full_hash_bytes` of loader.conf, big files that a receipt of the store covers are not read again.
     Raises: ConfigPermissions when others could change it afterwards; what `verify_manifest` and `verify_tree` raise.
     """
     require_guarded(root, entry)
-    return verify_tree(read_manifest(root, entry, conf), root / "plugins" / entry.name / entry.release)
+    verified = read_manifest(root, entry, conf)
+    known = known_files(root, verified, conf.full_hash_bytes)
+    return verify_tree(verified, root / "plugins" / entry.name / entry.release, known=known)
 
 
-def read_manifest(root: Path, entry: InstalledEntry, conf: LoaderConf) -> VerifiedManifest:
+def read_manifest(root: Path, entry: InstalledEntry, conf: TrustedConf) -> VerifiedManifest:
     """Return the manifest that an entry names, its signature verified now. Looks at no tree."""
     expected = Expected(
         registry=conf.registry_id,

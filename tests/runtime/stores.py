@@ -4,13 +4,16 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from keys import core_signature, ext_signature
+from keys.keyring import LoaderConf
 from keys.public_key import KeyId, keyid_of, pem_of
+from keys.root_keyring import RootKeyring
 from manifests.batching import BatchPolicy
 from manifests.devices import parse_affinity
 from manifests.lockfile import Bindings, Generation, InstalledEntry
@@ -19,10 +22,17 @@ from manifests.names import PluginName
 from manifests.parts import Capabilities, Controls, FileEntry, PluginType, Requires, TensorSpec, Variant
 from manifests.ranges import Range
 from manifests.versions import Version
+from runtime.installed import TrustedConf, trusted_conf
+from tests.keys.trust_builders import Trust, make_trust, write_state
 
 REGISTRY = "team.example"
 PUBLISHER = "audio-team"
 BATCHED = TensorSpec(name="x", dtype="float32", shape=(-1, 4))
+
+
+def moment() -> datetime:
+    """Return this host's time in whole seconds, as signed metadata has it."""
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 @dataclass
@@ -33,19 +43,35 @@ class Store:
     ext_key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
     core_key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
     entries: list[InstalledEntry] = field(default_factory=list)
+    trust: Trust = field(default_factory=lambda: make_trust(REGISTRY, now=moment()))
 
     def __post_init__(self) -> None:
         (self.root / "generations").mkdir(parents=True)
         self.write_conf()
+        self.remember()
 
     def write_conf(self, more: str = "") -> None:
         conf = self.root / "loader.conf"
         conf.write_text(
             f'[registry]\nid = "{REGISTRY}"\nurl = "http://127.0.0.1:8080"\n[core]\nthreshold = 1\n'
             f'[[core.keys]]\n{_pinned(self.core_key)}[[ext]]\npublisher = "{PUBLISHER}"\n{_pinned(self.ext_key)}'
-            f'names = ["*"]\n{more}'
+            f'names = ["*"]\n{self.trust.root_table}{more}'
         )
         conf.chmod(0o644)
+
+    @property
+    def conf(self) -> TrustedConf:
+        """Return what this store trusts now."""
+        return trusted_conf(self.root, LoaderConf.read(self.root / "loader.conf"), datetime.now(UTC))
+
+    def remember(self) -> None:
+        """Let the store know all that its registry has signed by now."""
+        write_state(self.root, self.trust.state, number=self.trust.versions["timestamp"])
+
+    def publish_keyring(self, keyring: RootKeyring) -> None:
+        """Let the registry's root keys sign another keyring, and the store learn of it."""
+        self.trust.publish_keyring(keyring.following())
+        self.remember()
 
     def add(
         self,

@@ -7,19 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from keys.keyring import LoaderConf
 from manifests.errors import ConfigPermissions, LinkRefused, SpmError
 from runtime import Host
 from runtime.installed import open_installed
 from tests.runtime.stores import Store
 
 SOURCE = "def make(context):\n    return lambda x: x\n"
-WAY = ("", "current", "generations", "plugins", "plugins/enc", "plugins/enc/1.0.0", "plugins/enc/1.0.0/enc.py")
+WAY = (
+    "",
+    "current",
+    "generations",
+    "plugins",
+    "plugins/enc",
+    "plugins/enc/1.0.0",
+    "plugins/enc/1.0.0/enc.py",
+    "trust",
+    "trust/000001.json",
+)
 
 
 def refused(store: Store) -> SpmError:
     with pytest.raises(SpmError) as refusal:
-        open_installed(store.root, "enc", LoaderConf.read(store.root / "loader.conf"))
+        open_installed(store.root, "enc", store.conf)
     return refusal.value
 
 
@@ -45,7 +54,7 @@ def test_what_a_group_or_everyone_may_write_is_refused_with_the_cure(store: Stor
         "hint": f"`chmod go-w {path}`, after a look at what is in it",
     }
     path.chmod(mode & ~bit)
-    assert open_installed(store.root, "enc", LoaderConf.read(store.root / "loader.conf")).manifest.name == "enc"
+    assert open_installed(store.root, "enc", store.conf).manifest.name == "enc"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
@@ -64,7 +73,7 @@ def test_what_belongs_to_another_user_is_refused(store: Store, name: str) -> Non
     )
 
 
-@pytest.mark.parametrize("name", ["generations", "plugins", "plugins/enc", "plugins/enc/1.0.0", "manifests"])
+@pytest.mark.parametrize("name", ["generations", "plugins", "plugins/enc", "plugins/enc/1.0.0", "manifests", "trust"])
 def test_a_link_in_a_folders_place_is_refused(store: Store, tmp_path: Path, name: str) -> None:
     store.add("enc", SOURCE)
     path = store.root / name

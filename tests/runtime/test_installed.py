@@ -1,20 +1,22 @@
 """Reading the store: the current generation, and plugins proven at the moment they are opened."""
 
+import hashlib
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from keys.keyring import LoaderConf
 from manifests.errors import DigestMismatch, FileSetMismatch, LinkRefused, SpmError, TypeMismatch, Unsigned
 from runtime.generation import current_generation
-from runtime.installed import dependencies, open_installed
+from runtime.installed import TrustedConf, dependencies, open_installed
 from tests.runtime.stores import Store
 
 SOURCE = "def make(context): ...\n"
 
 
-def conf(store: Store) -> LoaderConf:
-    return LoaderConf.read(store.root / "loader.conf")
+def conf(store: Store) -> TrustedConf:
+    return store.conf
 
 
 def opened(store: Store, kind: type[SpmError]) -> SpmError:
@@ -103,3 +105,99 @@ def test_a_manifest_that_is_gone_is_refused(store: Store) -> None:
     folder.rename(store.root / "away")
 
     assert opened(store, FileSetMismatch).message == f"{folder} is not there: the store lost a manifest"
+
+
+def replaced(path: Path, text: str, mode: int = 0o444) -> None:
+    path.unlink()
+    path.write_text(text)
+    path.chmod(mode)
+
+
+UNLISTED = "these are there but not in the signed file table: "
+SIGNED = hashlib.sha256(SOURCE.encode()).hexdigest()
+EVIL = SOURCE.replace("...", "evl")
+TREES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "an __init__.py": (lambda tree: (tree / "__init__.py").touch(), "file-set", f"{UNLISTED}'__init__.py'"),
+    "a .pth": (lambda tree: (tree / "enc.pth").touch(), "file-set", f"{UNLISTED}'enc.pth'"),
+    "a .pyc": (lambda tree: (tree / "enc.pyc").touch(), "file-set", f"{UNLISTED}'enc.pyc'"),
+    "a .so": (lambda tree: (tree / "enc.so").touch(), "file-set", f"{UNLISTED}'enc.so'"),
+    "a __pycache__": (lambda tree: (tree / "__pycache__").mkdir(), "file-set", f"{UNLISTED}'__pycache__'"),
+    "a sitecustomize.py": (
+        lambda tree: (tree / "sitecustomize.py").touch(),
+        "file-set",
+        f"{UNLISTED}'sitecustomize.py'",
+    ),
+    "a second name of a signed file": (
+        lambda tree: os.link(tree / "enc.py", tree / "twin.py"),
+        "file-set",
+        f"{UNLISTED}'twin.py'",
+    ),
+    "a link beside it": (
+        lambda tree: (tree / "twin.py").symlink_to("enc.py"),
+        "link",
+        "'twin.py' is a symbolic link, a plugin's tree has none",
+    ),
+    "a link in its place": (
+        lambda tree: (tree / "enc.py").symlink_to((tree / "enc.py").rename(tree.parent / "moved")),
+        "link",
+        "'enc.py' is a symbolic link, a plugin's tree has none",
+    ),
+    "a pipe": (lambda tree: os.mkfifo(tree / "pipe"), "type", "'pipe' is neither a plain file nor a folder"),
+    "an executable bit": (
+        lambda tree: (tree / "enc.py").chmod(0o555),
+        "type",
+        "'enc.py' has the mode 0555, the signed file table says it is a data file",
+    ),
+    "a setuid bit": (
+        lambda tree: (tree / "enc.py").chmod(0o4444),
+        "type",
+        "'enc.py' has the mode 4444, the signed file table says it is a data file",
+    ),
+    "a changed byte": (
+        lambda tree: replaced(tree / "enc.py", EVIL),
+        "digest",
+        f"'enc.py' has the digest sha256:{hashlib.sha256(EVIL.encode()).hexdigest()}, "
+        f"the signed file table says sha256:{SIGNED}: it was changed after signing",
+    ),
+    "a cut": (
+        lambda tree: replaced(tree / "enc.py", SOURCE[:-1]),
+        "size",
+        "'enc.py' has 22 bytes, the signed file table says 23",
+    ),
+    "more bytes": (
+        lambda tree: replaced(tree / "enc.py", SOURCE + "#"),
+        "size",
+        "'enc.py' has 24 bytes, the signed file table says 23",
+    ),
+    "nothing": (
+        lambda tree: (tree / "enc.py").unlink(),
+        "file-set",
+        "these are in the signed file table but not there: 'enc.py'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_tree_that_is_not_the_signed_one_is_refused_and_left_as_it_is(store: Store, name: str) -> None:
+    change, reason, message = TREES[name]
+    tree = store.add("enc", SOURCE)
+    change(tree)
+    before = sorted((str(path), path.lstat().st_ctime_ns) for path in store.root.rglob("*"))
+
+    refusal = opened(store, SpmError)
+
+    assert refusal.to_dict()["error"] | {"context": None} == {
+        "exit": 25,
+        "reason": reason,
+        "message": f"enc 1.0.0 in {tree}: {message}",
+        "context": None,
+        "hint": "do not run what is there; `spm install enc==1.0.0` lays it out anew",
+    }
+    assert sorted((str(path), path.lstat().st_ctime_ns) for path in store.root.rglob("*")) == before
+
+
+def test_a_signed_file_under_a_new_inode_is_as_good(store: Store) -> None:
+    tree = store.add("enc", SOURCE)
+    replaced(tree / "enc.py", SOURCE)
+
+    assert open_installed(store.root, "enc", conf(store)).directory == tree

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-from keys.keyring import LoaderConf
 from manifests.errors import LayerMissing
 from manifests.parts import Capabilities
 from runtime import Host, Instance
@@ -318,7 +317,7 @@ def test_a_missing_layer_that_root_accepts_is_recorded_and_shown(
 
 def _launch(store: Store) -> Launch:
     store.add("double", DOUBLE)
-    conf = LoaderConf.read(store.root / "loader.conf")
+    conf = store.conf
     around = Surroundings(
         root=store.root, conf=conf, bubblewrap=bwrap.find(""), environment={}, home=str(store.root), threads=1
     )
