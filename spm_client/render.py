@@ -5,10 +5,16 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 
+from manifests.plain import plain
 from spm_client.progress import Advance
 
 _UNITS = ("B", "KiB", "MiB", "GiB")
 _WIDTH = 24
+
+
+def warn(text: str) -> None:
+    """Print to stderr; whoever's words are in it, they steer no terminal."""
+    print(plain(text), file=sys.stderr)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

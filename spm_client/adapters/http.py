@@ -3,10 +3,11 @@
 Redirects are not followed and no content encoding is accepted, so that the bytes are those that were signed.
 """
 
+import hashlib
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.client import BadStatusLine, RemoteDisconnected
 from typing import Any, BinaryIO
 
@@ -19,7 +20,7 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
-from manifests.errors import AuthRequired, BadResponse, RegistryTimeout, RegistryUnreachable
+from manifests.errors import AuthRequired, BadResponse, NotFound, RegistryTimeout, RegistryUnreachable, SpmError, TooBig
 from spm_client.adapters.deadline import Deadline, socket_of, watched_pool
 from spm_client.adapters.problems import refusal_of
 
@@ -29,6 +30,7 @@ TOTAL_SECONDS = 120.0
 """For one document; a blob has the minimum rate below instead."""
 MINIMUM_RATE = 16 * 1024
 """Bytes a second that a download must reach on average after its first 30 seconds."""
+NOT_MODIFIED, NOT_FOUND = 304, 404
 CHUNK = 256 * 1024
 MAX_JSON = 8 << 20
 UPLOAD_PART = 8 << 20
@@ -68,11 +70,27 @@ class RegistryClient:
         with _Opened(self._send("GET", path)) as response:
             return self._whole(response, path, max_bytes)
 
+    def metadata(self, path: str, *, max_bytes: int, held: bytes | None = None, seconds: float | None = None) -> bytes:
+        """Return what lies below `/v1/tuf/`: `held` itself where the registry says that nothing has changed since.
+
+        `seconds` is what is left of the caller's time, where that is less than one document may take.
+        Raises: as `document`, and TooBig for more than `max_bytes`; NotFound by the status alone, since what stands
+        before a registry may answer for it, and that `N+1.root.json` is not there is how TUF says that N is the newest.
+        """
+        path = f"/v1/tuf/{path}"
+        asked = {} if held is None else {"If-None-Match": f'"{hashlib.sha256(held).hexdigest()}"'}
+        with _Opened(self._send("GET", path, headers=asked)) as response:
+            if held is not None and response.status == NOT_MODIFIED:
+                return held
+            if response.status == NOT_FOUND:
+                raise NotFound(f"there is nothing at `{self.url}{path}`", url=self.url + path)
+            return self._whole(response, path, max_bytes, beyond=_too_big, seconds=seconds)
+
     def blob(self, sha256: str, *, size: int) -> Iterator[bytes]:
         """Yield a blob as it comes, at most one byte more than `size` says, at no less than the minimum rate."""
         path = f"/v1/blobs/{sha256}"
         with _Opened(self._send("GET", path)) as response:
-            self._require_ok(response, path)
+            self._require_ok(response, path, is_read=True)
             deadline = time.monotonic() + READ_SECONDS + size / MINIMUM_RATE
             yield from self._chunks(response, path, size + 1, deadline)
 
@@ -81,7 +99,7 @@ class RegistryClient:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if data else {}
         with _Opened(self._send(method, path, data, headers, authorized=authorized)) as response:
-            answer = self._whole(response, path, MAX_JSON)
+            answer = self._whole(response, path, MAX_JSON, is_read=not authorized)
         try:
             value = json.loads(answer)
         except (ValueError, RecursionError) as error:
@@ -93,7 +111,7 @@ class RegistryClient:
     def upload_offset(self, path: str) -> int:
         """Return how many bytes of an upload the registry has."""
         with _Opened(self._send("HEAD", path, authorized=True)) as response:
-            self._require_ok(response, path)
+            self._require_ok(response, path, is_read=False)
             written = response.headers.get("Upload-Offset", "")
         if not _OFFSET.fullmatch(written):
             raise BadResponse(f"`{self.url}{path}` told no upload offset", url=self.url + path)
@@ -118,7 +136,7 @@ class RegistryClient:
     def _put(self, path: str, body: bytes, headers: dict[str, str]) -> None:
         headers = {"Content-Type": "application/octet-stream", **headers}
         with _Opened(self._send("PUT", path, body, headers, authorized=True)) as response:
-            self._whole(response, path, MAX_JSON)
+            self._whole(response, path, MAX_JSON, is_read=False)
 
     def _send(
         self,
@@ -137,12 +155,21 @@ class RegistryClient:
         except HTTPError as error:
             raise self._unreachable(error, path) from error
 
-    def _whole(self, response: urllib3.BaseHTTPResponse, path: str, max_bytes: int) -> bytes:
-        self._require_ok(response, path)
-        deadline = time.monotonic() + TOTAL_SECONDS
-        data = b"".join(self._chunks(response, path, max_bytes + 1, deadline))
+    def _whole(
+        self,
+        response: urllib3.BaseHTTPResponse,
+        path: str,
+        max_bytes: int,
+        *,
+        beyond: Callable[..., SpmError] = BadResponse,
+        seconds: float | None = None,
+        is_read: bool = True,
+    ) -> bytes:
+        self._require_ok(response, path, is_read=is_read)
+        allowed = TOTAL_SECONDS if seconds is None else min(seconds, TOTAL_SECONDS)
+        data = b"".join(self._chunks(response, path, max_bytes + 1, time.monotonic() + allowed))
         if len(data) > max_bytes:
-            raise BadResponse(f"`{self.url}{path}` sent more than the {max_bytes} bytes allowed", url=self.url + path)
+            raise beyond(f"`{self.url}{path}` sent more than the {max_bytes} bytes allowed", url=self.url + path)
         return data
 
     def _chunks(self, response: urllib3.BaseHTTPResponse, path: str, limit: int, deadline: float) -> Iterator[bytes]:
@@ -168,7 +195,8 @@ class RegistryClient:
             url=self.url + path,
         )
 
-    def _require_ok(self, response: urllib3.BaseHTTPResponse, path: str) -> None:
+    def _require_ok(self, response: urllib3.BaseHTTPResponse, path: str, *, is_read: bool) -> None:
+        """Refuse all but a success; what goes without the token is a read, on which the verdict is this host's own."""
         if encoding := response.headers.get("Content-Encoding"):
             raise BadResponse(f"`{self.url}{path}` sent the encoding {encoding[:40]!r}, which was not asked for")
         if 200 <= response.status < 300:
@@ -176,7 +204,8 @@ class RegistryClient:
         if 300 <= response.status < 400:
             raise self._redirected(response, path)
         body = b"".join(self._chunks(response, path, MAX_JSON, time.monotonic() + READ_SECONDS))
-        raise refusal_of(response.status, response.headers.get("Content-Type", ""), body, url=self.url + path)
+        content_type = response.headers.get("Content-Type", "")
+        raise refusal_of(response.status, content_type, body, url=self.url + path, is_read=is_read)
 
     def _redirected(self, response: urllib3.BaseHTTPResponse, path: str) -> BadResponse:
         location = response.headers.get("Location", "")[:200]
@@ -222,6 +251,11 @@ class _Opened:
         if kind is not None:
             self._response.close()
         self._response.release_conn()
+
+
+def _too_big(message: str, **context: Any) -> TooBig:
+    """Return the refusal of metadata beyond its bound, to which no honest registry comes."""
+    return TooBig(message, hint="it was changed on its way or in the registry; nothing of it was used", **context)
 
 
 def _plainly(error: HTTPError) -> str:

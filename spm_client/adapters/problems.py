@@ -6,11 +6,15 @@ from typing import Any
 from manifests import errors
 from manifests.errors import BadResponse, PublishRefused, SpmError
 from manifests.parts import TRAPS
+from manifests.plain import plain
 
 _MAX_TEXT = 2000
 _MAX_PROBLEMS = 100
 _OF_REGISTRIES = ("incomplete", "length-required", "method", "offset", "range", "upload-busy")
 _FAMILIES = {"limit": errors.LimitReached, "unknown": errors.Undecided}
+_OF_READS = (errors.NotFound, errors.RegistryRefused, errors.RegistryUnreachable, errors.LimitReached)
+"""What a registry may say of what it serves. All else this host finds itself, or it is said of what is published."""
+_OF_PUBLISHES = (errors.PublishRefused, errors.VersionExists)
 _STRANGE = "this is not an answer of a registry: check `registry.url` in loader.conf and the way there"
 _FAILED = "the registry, or what stands before it, has failed: run the command again later, or ask its administrator"
 
@@ -26,10 +30,11 @@ _BY_REASON: dict[str, type[SpmError]] = {
 }
 
 
-def refusal_of(status: int, content_type: str, body: bytes, *, url: str) -> SpmError:
+def refusal_of(status: int, content_type: str, body: bytes, *, url: str, is_read: bool) -> SpmError:
     """Return the refusal that a registry's problem document names.
 
-    An answer without one says nothing about plugins or versions, whatever its status: it is a bad response.
+    An answer without one says nothing about plugins or versions, whatever its status: it is a bad response. So is the
+    answer to a read that claims what this host must find itself; whoever wrote it gives no hint here either.
     """
     problem = _problem(content_type, body)
     if problem is None:
@@ -42,6 +47,8 @@ def refusal_of(status: int, content_type: str, body: bytes, *, url: str) -> SpmE
     reason, message, hint = _text(problem, "type")[:64], _text(problem, "detail"), _text(problem, "hint")
     problems = _problems(problem)
     kind = _kind(reason)
+    if is_read and kind is not None and not _is_of_reads(kind):
+        kind, hint = None, _FAILED if status >= 500 else _STRANGE
     if kind is None or status >= 500:
         hint = hint or (_FAILED if status >= 500 else "")
         return BadResponse(f"`{url}` answered {status}: {message}", hint=hint, url=url, status=status, problem=reason)
@@ -56,6 +63,10 @@ def refusal_of(status: int, content_type: str, body: bytes, *, url: str) -> SpmE
 def _kind(reason: str) -> type[SpmError] | None:
     family, _, fact = reason.partition(":")
     return _BY_REASON.get(reason) or (_FAMILIES.get(family) if fact else None)
+
+
+def _is_of_reads(kind: type[SpmError]) -> bool:
+    return issubclass(kind, _OF_READS) and not issubclass(kind, _OF_PUBLISHES)
 
 
 def _refusal(
@@ -83,9 +94,7 @@ def _problems(problem: dict[str, Any]) -> list[dict[str, str]]:
 def plain_text(value: object) -> str:
     """Return text of a registry, bounded, on one line, without what could move a terminal's cursor."""
     shown = value[:_MAX_TEXT] if isinstance(value, str) else ""
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in shown.replace("\n", " ")
-    )
+    return plain(shown.replace("\n", " "))
 
 
 def _text(value: dict[str, Any], member: str) -> str:

@@ -8,11 +8,13 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from manifests.errors import LimitReached, SpmError, UsageError
 from spm_client import __version__
 from spm_client.cli.session import Session
+from spm_client.render import warn
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -61,9 +63,9 @@ def report(refusal: SpmError, session: Session) -> int:
     """Print a refusal: JSON to stdout where it was asked for, words to stderr always."""
     if session.is_json:
         print(json.dumps(session.partial | refusal.to_dict()))
-    print(f"error[{refusal.reason}]: {refusal.message}", file=sys.stderr)
+    warn(f"error[{refusal.reason}]: {refusal.message}")
     if refusal.hint:
-        print(f"  hint: {refusal.hint}", file=sys.stderr)
+        warn(f"  hint: {refusal.hint}")
     return refusal.exit_code
 
 
@@ -123,3 +125,22 @@ def add_common(parser: argparse.ArgumentParser, *, default: object) -> None:
     parser.add_argument(
         "--json", action="store_true", default=False if is_top else default, help="print JSON to stdout, refusals too"
     )
+
+
+def add_actions(parser: argparse.ArgumentParser) -> Any:
+    """Return where a command's actions are added; the command without one prints its help and is refused."""
+    parser.set_defaults(action=_without_action(parser))
+    return parser.add_subparsers(metavar="ACTION")
+
+
+def _without_action(parser: argparse.ArgumentParser) -> Callable[..., None]:
+    def refuse(_options: argparse.Namespace, _session: Session) -> None:
+        raise action_missing(parser)
+
+    return refuse
+
+
+def action_missing(parser: argparse.ArgumentParser) -> UsageError:
+    """Print a command's help, and return its refusal."""
+    parser.print_help(sys.stderr)
+    return UsageError(f"`{parser.prog}` needs one of its actions")

@@ -1,6 +1,8 @@
 """`spm info`."""
 
 import argparse
+import tempfile
+from pathlib import Path
 
 from manifests.index import ReleaseEntry, Shard
 from manifests.names import parse_query
@@ -9,6 +11,7 @@ from spm_client.adapters.index import RegistryIndex
 from spm_client.cli.session import Session
 from spm_client.render import size, table
 from spm_client.resolve.fit import Fits, judge
+from spm_client.workflows.trust import refreshed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,8 +23,9 @@ def run(options: argparse.Namespace, session: Session) -> int:
     name = parse_query(options.name)
     conf = session.conf()
     target = session.target(options.target)
-    with session.client(conf) as client:
-        shard = RegistryIndex(client, conf.registry_id).shard(name)
+    with session.client(conf) as client, tempfile.TemporaryDirectory() as folder:
+        trust = refreshed(session.layout, conf, client, scratch=Path(folder), now=session.now())
+        shard = RegistryIndex(client, trust, conf.registry_id).shard(name)
     installed = session.generation(conf.registry_id).find(name)
     fits = {release.version.text: _fit(release, target) for release in shard.releases}
     session.emit(

@@ -1,11 +1,10 @@
 """`spm publish`."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from spm_client.cli.session import Session
-from spm_client.render import ProgressLine, count
+from spm_client.render import ProgressLine, count, warn
 from spm_client.workflows.packed import PackedFolder
 from spm_client.workflows.publish import publish
 
@@ -30,7 +29,7 @@ def run(options: argparse.Namespace, session: Session) -> int:
         }
     )
     for warning in published.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        warn(f"warning: {warning}")
     if not session.is_json:
         how = "already there" if published.was_there else f"{count(published.uploaded_blobs, 'blob')} sent"
         print(f"published {published.name} {published.version} to {conf.registry_id} ({how})")

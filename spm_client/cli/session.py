@@ -9,10 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from manifests.plain import plain
+
 if TYPE_CHECKING:
     from keys.keyring import LoaderConf
     from manifests.lockfile import Generation
     from manifests.target import Target
+    from runtime.installed import TrustedConf
     from spm_client.adapters.http import RegistryClient
     from spm_client.store.layout import Layout
 
@@ -45,6 +48,20 @@ class Session:
         from keys.keyring import LoaderConf
 
         return LoaderConf.read(self.layout.conf)
+
+    def trusted_conf(self) -> "TrustedConf":
+        """Return what this host trusts by what its store remembers, without asking a registry.
+
+        Raises: as `conf`; Undecided where the store remembers nothing; FreshnessError where that is too old.
+        """
+        from runtime.installed import trusted_conf
+
+        return trusted_conf(self.layout.root, self.conf(), self.now())
+
+    @staticmethod
+    def now() -> datetime:
+        """Return the clock's reading, by which trust is judged; no variable stands in for it."""
+        return datetime.now(UTC)
 
     def generation(self, registry: str) -> "Generation":
         from spm_client.store.generations import read_current
@@ -79,7 +96,7 @@ class Session:
 
     def say(self, text: str) -> None:
         """Print a line for a person; with `--json` stdout is kept for the document."""
-        print(text, file=sys.stderr if self.is_json else sys.stdout)
+        print(plain(text), file=sys.stderr if self.is_json else sys.stdout)
 
     def emit(self, document: dict[str, Any]) -> None:
         """Print the JSON document, where it was asked for."""

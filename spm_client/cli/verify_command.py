@@ -1,12 +1,14 @@
 """`spm verify`."""
 
 import argparse
-import sys
 
 from manifests.errors import SpmError, WasteTrapFound
 from manifests.names import parse_query
 from spm_client.cli.session import Session, target_option
+from spm_client.render import warn
 from spm_client.workflows.verify import Checked, verify
+
+_LISTED = 5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,13 +21,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, session: Session) -> int:
     session.is_json = session.is_json or options.report_json
     conf = session.conf()
+    conf.require_root()
     target = session.target(options.target)
     names = tuple(parse_query(name) for name in options.names)
     checked = verify(
         names,
         session.layout.root,
         session.generation(conf.registry_id),
-        conf,
+        session.trusted_conf,
         target,
         target_option=target_option(options.target),
     )
@@ -50,12 +53,21 @@ def _show(checked: tuple[Checked, ...], session: Session) -> None:
         status = f"REFUSED [{one.refusal.reason}]" if one.refusal else "verified"
         fallback = f" (fallback) {one.entry.fallback}" if one.entry.fallback else ""
         session.say(f"{status:10} {one.entry.name} {one.entry.release}{fallback}")
+        if one.renewed:
+            session.say(f"  its receipt now covers {_listed(one.renewed)}")
+        if one.hashed_at_load:
+            session.say(f"  hashed at each load, for want of a receipt: {_listed(one.hashed_at_load)}")
         for finding in one.findings:
             waiver = finding.evidence.get("publisher_waiver")
-            print(f"  trap[{finding.trap}] {finding.severity.value}: {finding.message}", file=sys.stderr)
+            warn(f"  trap[{finding.trap}] {finding.severity.value}: {finding.message}")
             if waiver:
-                print(f"    its publisher says: {waiver}", file=sys.stderr)
-            print(f"    remedy: {finding.remedy}", file=sys.stderr)
+                warn(f"    its publisher says: {waiver}")
+            warn(f"    remedy: {finding.remedy}")
+
+
+def _listed(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - _LISTED} more" if len(paths) > _LISTED else ""
+    return ", ".join(paths[:_LISTED]) + more
 
 
 def _refusal(checked: tuple[Checked, ...], *, is_strict: bool) -> SpmError | None:

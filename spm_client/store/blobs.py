@@ -35,36 +35,46 @@ def receive(chunks: Iterator[bytes], entry: FileEntry, destination: Path, *, wha
 
     Raises: SizeMismatch, DigestMismatch; the destination is then gone.
     """
-    digest, size = hashlib.sha256(), 0
     try:
         with destination.open("xb") as file:
-            for chunk in chunks:
-                size += len(chunk)
-                if size > entry.size:
-                    raise _wrong_size(entry, f"more than {entry.size}", what)
-                digest.update(chunk)
+            for chunk in checked(chunks, entry, what=what):
                 file.write(chunk)
                 advance(len(chunk))
-        if size != entry.size:
-            raise _wrong_size(entry, str(size), what)
-        if digest.hexdigest() != entry.sha256:
-            raise DigestMismatch(
-                f"`{entry.path}` of {what} has the digest sha256:{digest.hexdigest()}, "
-                f"but the signed manifest says sha256:{entry.sha256}; nothing was installed",
-                hint="what the registry serves is not what the author signed: ask its administrator",
-                path=entry.path,
-                expected=entry.sha256,
-                actual=digest.hexdigest(),
-            )
     except BaseException:
         destination.unlink(missing_ok=True)
         raise
 
 
-def _wrong_size(entry: FileEntry, actual: str, what: str) -> SizeMismatch:
+def checked(
+    chunks: Iterator[bytes], entry: FileEntry, *, what: str, so: str = "nothing was installed"
+) -> Iterator[bytes]:
+    """Yield a file as it comes, and say at its end whether it was the one that was signed; `so` ends the message.
+
+    Raises: SizeMismatch, at the first byte too many; DigestMismatch.
+    """
+    digest, size = hashlib.sha256(), 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > entry.size:
+            raise _wrong_size(entry, f"more than {entry.size}", what, so)
+        digest.update(chunk)
+        yield chunk
+    if size != entry.size:
+        raise _wrong_size(entry, str(size), what, so)
+    if digest.hexdigest() != entry.sha256:
+        raise DigestMismatch(
+            f"`{entry.path}` of {what} has the digest sha256:{digest.hexdigest()}, "
+            f"but the signed manifest says sha256:{entry.sha256}; {so}",
+            hint="what the registry serves is not what the author signed: ask its administrator",
+            path=entry.path,
+            expected=entry.sha256,
+            actual=digest.hexdigest(),
+        )
+
+
+def _wrong_size(entry: FileEntry, actual: str, what: str, so: str) -> SizeMismatch:
     return SizeMismatch(
-        f"`{entry.path}` of {what} came with {actual} bytes, but the signed manifest says {entry.size}; "
-        "nothing was installed",
+        f"`{entry.path}` of {what} came with {actual} bytes, but the signed manifest says {entry.size}; {so}",
         hint="the transfer was cut or altered: run the command again, then ask the registry's administrator",
         path=entry.path,
         expected=entry.size,

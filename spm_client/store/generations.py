@@ -9,7 +9,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,19 +42,27 @@ def read_current(layout: Layout, registry: str) -> Generation:
     return generation if generation.number else replace(generation, registry=registry)
 
 
-def commit(layout: Layout, generation: Generation, *, scratch: Path, taken: Callable[[], None] = lambda: None) -> None:
+def commit(
+    layout: Layout,
+    generation: Generation,
+    *,
+    scratch: Path,
+    taken: Callable[[], None] = lambda: None,
+    along: AbstractContextManager[None] | None = None,
+) -> None:
     """Make this generation the current one, and call `taken` as soon as its number is this command's for good.
 
     Both files are written before, so that what can fail, as on a full disk, fails while nothing has changed; and from
-    there on Ctrl-C is too late.
+    there on Ctrl-C is too late. `along` is entered just before the number is taken, and left when it was or was not.
     Raises: NumberTaken when another command has committed the same number.
     """
     if generation.number > 999_999:
         raise LimitReached("the store has used all 999999 generation numbers", reason="limit:generations")
     written = write_scratch(generation.to_bytes(), scratch=scratch)
     pointer = write_scratch(f"{generation.number:06d}\n".encode(), scratch=scratch)
-    with _undisturbed():
-        _create(layout, generation.number, written)
+    with undisturbed():
+        with along or nullcontext():
+            _create(layout, generation.number, written)
         taken()
         os.replace(pointer, layout.current)
         sync_folder(layout.root)
@@ -76,7 +84,7 @@ def point_at_newest(layout: Layout, *, scratch: Path) -> None:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """Ignore SIGINT meanwhile, where it could be raised: in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield

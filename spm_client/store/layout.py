@@ -33,6 +33,17 @@ class Layout:
     def tmp(self) -> Path:
         return self.root / "tmp"
 
+    @property
+    def trust(self) -> Path:
+        return self.root / "trust"
+
+    @property
+    def trust_cache(self) -> Path:
+        return self.trust / "cache"
+
+    def trust_state(self, number: int) -> Path:
+        return self.trust / f"{number:06d}.json"
+
     def generation(self, number: int) -> Path:
         return self.generations / f"{number:06d}.json"
 
@@ -44,6 +55,17 @@ class Layout:
 
     def manifest(self, sha256: str) -> Path:
         return self.root / "manifests" / sha256
+
+    @property
+    def host_key(self) -> Path:
+        return self.root / "host.key"
+
+    @property
+    def host_public_key(self) -> Path:
+        return self.root / "host.pub"
+
+    def receipt(self, manifest_sha256: str) -> Path:
+        return self.root / "receipts" / f"{manifest_sha256}.json"
 
 
 def make_folder(path: Path, *, mode: int = 0o755) -> None:

@@ -27,6 +27,8 @@ class Wishes:
     is_dry_run: bool = False
     target_option: str = ""
     """How the target was named, for the remedies of what is found."""
+    is_carried: bool = False
+    """The requirements were read from a bundle, where whoever carried it may have written them."""
 
     def laid_over(self, before: Bindings) -> Bindings:
         """Return the wished bindings laid over those that a plugin has, member by member."""
@@ -80,7 +82,7 @@ def require_used(wishes: Wishes, resolution: Resolution) -> None:
 
 def move_back(pin: Pin, before: Version, wishes: Wishes, releases: Iterable[ReleaseEntry]) -> str | None:
     """Say what a pin older than the installed version is taken for; None where just that was asked for."""
-    ranges = [wish.range for wish in wishes.requirements if wish.name == pin.name]
+    ranges = [wish.range for wish in wishes.requirements if wish.name == pin.name and not wishes.is_carried]
     if any(not wanted.contains(before, pre=True) for wanted in ranges):
         return None
     listed = next((release for release in releases if release.version == before), None)
@@ -93,11 +95,12 @@ def move_back(pin: Pin, before: Version, wishes: Wishes, releases: Iterable[Rele
     return f"{pin.version} instead of the installed {before}, which {why}"
 
 
-def would_move_back(pin: Pin, why: str) -> FallbackRefused:
+def would_move_back(pin: Pin, why: str, wishes: Wishes) -> FallbackRefused:
     """Return the refusal to put an older release in an installed one's place unasked."""
+    command = "spm bundle import FILE" if wishes.is_carried else "spm install"
     return FallbackRefused(
         f"`{pin.name}` would move back: {why}",
-        hint=f"`spm install {pin.name}=={pin.version}` asks for that; "
+        hint=f"`{command} {pin.name}=={pin.version}` asks for that; "
         f"`--accept-fallback {pin.name}` accepts and records it",
         fallbacks=[{"name": pin.name, "version": str(pin.version), "why": why}],
         accept=[pin.name],

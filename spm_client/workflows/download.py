@@ -8,8 +8,8 @@ from threading import Event
 from manifests.errors import NotFound, SpmError
 from manifests.manifest import Manifest
 from manifests.parts import FileEntry
-from spm_client.adapters.http import RegistryClient
 from spm_client.adapters.index import contradiction
+from spm_client.adapters.source import Source
 from spm_client.progress import Advance, Progress
 from spm_client.store.blobs import holds, receive
 from spm_client.store.layout import Layout
@@ -22,7 +22,7 @@ class Stopped(Exception):
 
 
 def download(
-    manifests: Iterable[Manifest], layout: Layout, scratch: Path, client: RegistryClient, progress: Progress
+    manifests: Iterable[Manifest], layout: Layout, scratch: Path, source: Source, progress: Progress
 ) -> dict[str, Path]:
     """Return where each blob of the manifests lies: in the store if it has it, else fetched into scratch.
 
@@ -36,12 +36,12 @@ def download(
     missing = {digest: found for digest, found in wanted.items() if digest not in places}
     if missing:
         advance = progress("Downloading", sum(entry.size for _, entry in missing.values()))
-        places |= _fetch_all(missing, scratch, client, advance)
+        places |= _fetch_all(missing, scratch, source, advance)
     return places
 
 
 def _fetch_all(
-    missing: dict[str, tuple[Manifest, FileEntry]], scratch: Path, client: RegistryClient, advance: Advance
+    missing: dict[str, tuple[Manifest, FileEntry]], scratch: Path, source: Source, advance: Advance
 ) -> dict[str, Path]:
     stop = Event()
 
@@ -51,7 +51,7 @@ def _fetch_all(
         path = scratch / entry.sha256
         what = f"`{manifest.name}` {manifest.version}"
         try:
-            receive(client.blob(entry.sha256, size=entry.size), entry, path, what=what, advance=advance)
+            receive(source.blob(entry.sha256, size=entry.size), entry, path, what=what, advance=advance)
         except NotFound as error:
             stop.set()
             raise contradiction(error) from error

@@ -1,32 +1,45 @@
 """Install: resolve, verify, fetch, lay out, commit. Until the commit nothing in the store has changed.
 
-1. Read what is trusted (loader.conf) and what is installed (the current generation).
+1. Refresh what is trusted (loader.conf and the registry's signed metadata); read what is installed.
 2. Resolve the wishes together with what was asked for before.
 3. Fetch each new manifest and verify its author's signature before anything of it is read.
 4. Fetch the blobs that the store lacks into scratch, digests checked as they come.
-5. Lay out the trees in scratch; move blobs, manifests and trees into place.
-6. Commit the next generation. If another command took its number, begin again at 1.
+5. Lay out the trees in scratch; move blobs, manifests and trees into place; write receipts for the biggest.
+6. Commit trust and the next generation. If another command took its number, begin again with what is installed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from keys.keyring import LoaderConf
+from keys.receipts import may_use_receipt
 from keys.verified import Expected, VerifiedManifest, verify_manifest
-from manifests.errors import ConfigError, WasteTrapFound
+from manifests.errors import ConfigError, KeyRefused, Revoked, SignatureRefused, SpmError, WasteTrapFound
+from manifests.index import ReleaseEntry, VariantEntry
 from manifests.lockfile import Bindings, Generation, InstalledEntry
 from manifests.names import PluginName
 from manifests.target import Target
 from manifests.traps import Finding, PluginFacts, find_traps
 from runtime.guard import require_guarded_store
-from spm_client.adapters.http import RegistryClient
+from runtime.installed import read_manifest
 from spm_client.adapters.index import RegistryIndex, require_agreement
+from spm_client.adapters.source import Source
 from spm_client.progress import Progress
 from spm_client.resolve import Pin, Requirement, Resolution, resolve
 from spm_client.resolve.requirement import ANY
-from spm_client.store.generations import MAX_RACES, NumberTaken, commit, lost_races, point_at_newest, read_current
+from spm_client.store.generations import (
+    MAX_RACES,
+    NumberTaken,
+    commit,
+    lost_races,
+    point_at_newest,
+    read_current,
+    undisturbed,
+)
 from spm_client.store.layout import Layout, refusals
+from spm_client.store.receipts import may_vouch
 from spm_client.store.staging import staging
 from spm_client.workflows.consent import (
     Wishes,
@@ -38,6 +51,7 @@ from spm_client.workflows.consent import (
 )
 from spm_client.workflows.download import download
 from spm_client.workflows.place import Placement, is_sound, remove_trees
+from spm_client.workflows.trust import TrustSession, refreshed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +62,16 @@ class Change:
     after: InstalledEntry
     yanked: str | None = None
     """Why the release was yanked, where it is kept all the same or was asked for exactly."""
+    once_yanked: str | None = None
+    """Why it had been yanked when it was seen here before, where it is taken anew and offered again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoLongerTrusted:
+    """An installed release that this command leaves alone, and that no host loads any more."""
+
+    entry: InstalledEntry
+    refusal: SpmError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,35 +86,81 @@ class Installed:
     dropped: tuple[InstalledEntry, ...] = ()
     """What nothing requires any more."""
     wished: frozenset[PluginName] = frozenset()
+    refused: tuple[NoLongerTrusted, ...] = ()
+    """What stays installed though its signatures count no longer."""
 
 
 def install(
     wishes: Wishes,
     layout: Layout,
     conf: LoaderConf,
-    client: RegistryClient,
+    source: Source,
     target: Target,
     *,
+    now: datetime,
     created: str,
     progress: Progress,
 ) -> Installed:
     """Install what is wished for and all that it requires, or refuse and change nothing.
 
-    Raises: any refusal of resolution, signature, content or transport; ConfigPermissions for a store that others may
-    change; LimitReached after 64 lost races.
+    Raises: any refusal of trust, resolution, signature, content or transport; ConfigPermissions for a store that others
+    may change; LimitReached after 64 lost races.
     """
+    conf.require_root()
     require_guarded_store(layout.root)
     with refusals(layout.root), staging(layout) as scratch:
-        index = RegistryIndex(client, conf.registry_id)
-        for attempt in range(MAX_RACES):
-            point_at_newest(layout, scratch=scratch)
-            folder = scratch / str(attempt)
-            folder.mkdir()
-            try:
-                return _Attempt(wishes, layout, conf, client, index, target, folder).run(created, progress)
-            except NumberTaken:
-                continue
+        trust = refreshed(layout, conf, source, scratch=scratch, now=now)
+        index = RegistryIndex(source, trust, conf.registry_id)
+        return install_by(
+            trust, index, wishes, layout, source, target, scratch=scratch, created=created, progress=progress
+        )
+
+
+def install_by(
+    trust: TrustSession,
+    index: RegistryIndex,
+    wishes: Wishes,
+    layout: Layout,
+    source: Source,
+    target: Target,
+    *,
+    scratch: Path,
+    created: str,
+    progress: Progress,
+) -> Installed:
+    """Install by trust that has just been refreshed in `scratch`, and by an index that it vouches for.
+
+    Raises: as `install`.
+    """
+    for attempt in range(MAX_RACES):
+        point_at_newest(layout, scratch=scratch)
+        folder = scratch / str(attempt)
+        folder.mkdir()
+        try:
+            return _Attempt(wishes, layout, trust, source, index, target, folder).run(created, progress)
+        except NumberTaken:
+            continue
     raise lost_races(layout)
+
+
+def fetch_verified(
+    index: RegistryIndex, conf: LoaderConf, name: PluginName, release: ReleaseEntry, variant: VariantEntry
+) -> VerifiedManifest:
+    """Return the manifest of a variant that the index lists, its author's signature verified.
+
+    Raises: what `verify_manifest` raises; Mix where the index says of it what no author signed.
+    """
+    expected = Expected(
+        registry=conf.registry_id,
+        name=name,
+        version=release.version,
+        manifest_sha256=variant.manifest_sha256,
+        variant_tag=variant.variant.tag if variant.variant else None,
+        type=release.type,
+    )
+    verified = verify_manifest(index.fetch_manifest(release, variant), conf.keyring, expected)
+    require_agreement(release, verified.manifest)
+    return verified
 
 
 class _Attempt:
@@ -100,20 +170,21 @@ class _Attempt:
         self,
         wishes: Wishes,
         layout: Layout,
-        conf: LoaderConf,
-        client: RegistryClient,
+        trust: TrustSession,
+        source: Source,
         index: RegistryIndex,
         target: Target,
         scratch: Path,
     ) -> None:
         self._wishes = wishes
         self._layout = layout
-        self._conf = conf
-        self._client = client
+        self._trust = trust
+        self._conf = trust.conf
+        self._source = source
         self._index = index
         self._target = target
         self._scratch = scratch
-        self._base = read_current(layout, conf.registry_id)
+        self._base = read_current(layout, trust.conf.registry_id)
 
     def run(self, created: str, progress: Progress) -> Installed:
         self._require_registry()
@@ -123,6 +194,7 @@ class _Attempt:
         new = {pin.name: self._verified(pin) for pin in resolution.pins if self._is_new(pin)}
         changes = tuple(self._change(pin, new) for pin in resolution.pins)
         generation = self._following(changes, created)
+        refused = tuple(self._no_longer_trusted(generation, new))
         findings = self._findings(new, changes)
         if self._wishes.is_strict and findings:
             raise WasteTrapFound(
@@ -144,6 +216,7 @@ class _Attempt:
             repaired=frozenset(one.after.name for one in changes if one.before == one.after and one.after.name in lost),
             dropped=dropped,
             wished=self._wishes.names,
+            refused=refused,
         )
 
     def _resolve(self) -> Resolution:
@@ -166,18 +239,25 @@ class _Attempt:
         return before is None or before.manifest_sha256 != pin.variant.manifest_sha256 or pin.name in self._wishes.names
 
     def _verified(self, pin: Pin) -> VerifiedManifest:
-        expected = Expected(
-            registry=self._conf.registry_id,
-            name=pin.name,
-            version=pin.version,
-            manifest_sha256=pin.variant.manifest_sha256,
-            variant_tag=pin.variant.variant.tag if pin.variant.variant else None,
-            type=pin.release.type,
-        )
-        fetched = self._index.fetch_manifest(pin.release, pin.variant)
-        verified = verify_manifest(fetched, self._conf.keyring, expected)
-        require_agreement(pin.release, verified.manifest)
-        return verified
+        return fetch_verified(self._index, self._conf, pin.name, pin.release, pin.variant)
+
+    def _no_longer_trusted(
+        self, generation: Generation, new: Mapping[PluginName, VerifiedManifest]
+    ) -> Iterator[NoLongerTrusted]:
+        """Yield what stays as it is though its signatures count no longer; what is damaged is for `spm verify` to tell.
+
+        Raises: the refusal of one that something wished for needs, which could then never load.
+        """
+        needed = {entry.name for name in self._wishes.names for entry in generation.closure(name)}
+        for entry in (entry for entry in generation.plugins if entry.name not in new):
+            try:
+                read_manifest(self._layout.root, entry, self._conf)
+            except (SignatureRefused, KeyRefused, Revoked) as refusal:
+                if entry.name in needed:
+                    raise
+                yield NoLongerTrusted(entry=entry, refusal=refusal)
+            except SpmError:
+                continue
 
     def _change(self, pin: Pin, new: Mapping[PluginName, VerifiedManifest]) -> Change:
         before = self._base.find(pin.name)
@@ -202,7 +282,9 @@ class _Attempt:
             fallback=self._move_back(pin) or pin.fallback,
             bindings=bindings,
         )
-        return Change(before=before, after=after, yanked=pin.release.yanked)
+        is_taken = before is None or before.version != pin.version
+        once_yanked = self._index.once_yanked(pin.name, pin.version) if is_taken and not pin.release.yanked else None
+        return Change(before=before, after=after, yanked=pin.release.yanked, once_yanked=once_yanked)
 
     def _following(self, changes: tuple[Change, ...], created: str) -> Generation:
         """Return the generation that will stand: the present one where nothing in it changes."""
@@ -222,7 +304,7 @@ class _Attempt:
         require_used(self._wishes, resolution)
         for pin in resolution.pins:
             if (why := self._move_back(pin)) and pin.name not in self._wishes.accept_fallback:
-                raise would_move_back(pin, why)
+                raise would_move_back(pin, why, self._wishes)
 
     def _move_back(self, pin: Pin) -> str | None:
         before = self._base.find(pin.name)
@@ -245,13 +327,24 @@ class _Attempt:
     def _place(self, generation: Generation, absent: list[VerifiedManifest], progress: Progress) -> None:
         is_same = generation is self._base
         if is_same and not absent:
+            self._keep_trust()
             return
         manifests = [verified.manifest for verified in absent]
-        blob_of = download(manifests, self._layout, self._scratch, self._client, progress)
+        blob_of = download(manifests, self._layout, self._scratch, self._source, progress)
         with Placement(self._layout, self._scratch) as placement:
             for verified in absent:
                 placement.put(verified, blob_of)
+            for verified in absent if may_vouch(self._layout) else ():
+                if may_use_receipt(verified.manifest, self._conf.full_hash_bytes):
+                    placement.vouch(verified)
             placement.settle()
-            if not is_same:
-                commit(self._layout, generation, scratch=self._scratch, taken=placement.keep)
+            if is_same:
+                self._keep_trust()
+            else:
+                learnt = self._trust.committing(self._scratch)
+                commit(self._layout, generation, scratch=self._scratch, taken=placement.keep, along=learnt)
             placement.keep()
+
+    def _keep_trust(self) -> None:
+        with undisturbed(), self._trust.committing(self._scratch):
+            pass

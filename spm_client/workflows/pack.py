@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manifests.author import MAX_YAML_BYTES, compile_manifest, read_yaml
-from manifests.errors import LinkRefused, PluginFailed, TypeMismatch, UsageError
+from manifests.errors import LinkRefused, PathRefused, PluginFailed, TypeMismatch, UsageError
 from manifests.manifest import MAX_FILES, Manifest
 from manifests.parts import FileEntry
 from manifests.paths import check_path
@@ -103,11 +103,18 @@ def _entries(tree: Path) -> Iterator[FileEntry]:
             status = os.fstat(file.fileno())
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         yield FileEntry(
-            path=check_path(path.relative_to(tree).as_posix()),
+            path=_checked(path.relative_to(tree).as_posix()),
             size=status.st_size,
             sha256=digest,
             mode="x" if status.st_mode & stat.S_IXUSR else "r",
         )
+
+
+def _checked(path: str) -> str:
+    try:
+        return check_path(path)
+    except PathRefused as error:
+        raise PathRefused(error.message, hint="rename the file in `plugin/`", **error.context) from error
 
 
 def _require_plain(tree: Path) -> None:

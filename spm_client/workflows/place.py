@@ -13,6 +13,7 @@ from runtime.generation import current_generation, read_bounded
 from spm_client.store.blobs import adopt, lay_out
 from spm_client.store.generations import newest_number
 from spm_client.store.layout import Layout, make_folder
+from spm_client.store.receipts import StampClock, write_receipt
 from spm_client.store.staging import is_shared, remove_tree
 
 _ROUNDS = 64
@@ -82,6 +83,20 @@ class Placement:
         self._move(self._manifest_folder(verified), self._layout.manifest(verified.sha256))
         self._move(staged, self._layout.tree(manifest.name, manifest.release))
 
+    def vouch(self, verified: VerifiedManifest) -> None:
+        """Hash a release in its place and write its receipt: when it was staged, its stamps were still to change."""
+        tree = self._layout.tree(verified.manifest.name, verified.manifest.release)
+        with StampClock(self._scratch) as clock:
+            plugin = verify_tree(verified, tree, is_settled=clock.is_settled)
+        if not plugin.stamps:
+            return
+        receipt = self._layout.receipt(verified.sha256)
+        self._make_parents(receipt)
+        for path in (self._layout.host_key, self._layout.host_public_key, receipt):
+            if not os.path.lexists(path):
+                self._undo.callback(path.unlink, missing_ok=True)
+        write_receipt(self._layout, plugin, self._scratch)
+
     def settle(self) -> None:
         """Have the disk hold everything before the commit names it: one syncfs(2) instead of an fsync a file."""
         descriptor = os.open(self._layout.root, os.O_RDONLY | os.O_DIRECTORY)
@@ -107,6 +122,7 @@ class Placement:
         folder.mkdir(mode=0o755)
         for name, data in _manifest_files(verified).items():
             (folder / name).write_bytes(data)
+            (folder / name).chmod(0o644)  # whatever the umask
         return folder
 
     def _move(self, source: Path, place: Path) -> None:
@@ -154,8 +170,10 @@ def remove_trees(gone: tuple[InstalledEntry, ...], layout: Layout, scratch: Path
     ]
     places = [(layout.tree(entry.name, entry.release), layout.manifest(entry.manifest_sha256)) for entry in unnamed]
     _take_away([place for pair in places for place in pair], layout, scratch, standing.number)
-    for tree, _ in places:
+    for tree, manifest in places:
         _remove_if_empty(tree.parent)
+        if not manifest.exists():
+            layout.receipt(manifest.name).unlink(missing_ok=True)
 
 
 def _take_away(places: list[Path], layout: Layout, scratch: Path, number: int) -> None:

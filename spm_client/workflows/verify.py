@@ -1,16 +1,17 @@
-"""Verify: is what is installed still what was signed, and does it waste compute on a target? Changes nothing."""
+"""Verify: is what is installed still what was signed, and does it waste compute on a target? Renews receipts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keys.keyring import LoaderConf
 from manifests.errors import NotFound, SpmError
 from manifests.lockfile import Generation, InstalledEntry
 from manifests.names import PluginName
 from manifests.target import Target
 from manifests.traps import Finding, PluginFacts, find_traps
-from runtime.installed import open_installed
+from runtime.installed import TrustedConf
+from spm_client.workflows.hash_in_full import hash_in_full
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,10 @@ class Checked:
     entry: InstalledEntry
     refusal: SpmError | None
     findings: tuple[Finding, ...] = ()
+    renewed: tuple[str, ...] = ()
+    """Files that its receipt covers now and did not before."""
+    hashed_at_load: tuple[str, ...] = ()
+    """Big files of a plugin beyond `full_hash_bytes` that no receipt covers."""
 
     def to_dict(self) -> dict[str, Any]:
         value: dict[str, Any] = {
@@ -31,6 +36,8 @@ class Checked:
         }
         if self.entry.fallback:
             value["fallback"] = self.entry.fallback
+        if self.renewed or self.hashed_at_load:
+            value["receipt"] = {"renewed": list(self.renewed), "hashed_at_load": list(self.hashed_at_load)}
         return value | (self.refusal.to_dict() if self.refusal else {})
 
 
@@ -38,26 +45,36 @@ def verify(
     names: tuple[PluginName, ...],
     root: Path,
     generation: Generation,
-    conf: LoaderConf,
+    trusted: Callable[[], TrustedConf],
     target: Target,
     *,
     target_option: str = "",
 ) -> tuple[Checked, ...]:
     """Check signature and every file of the named plugins, or of all; and look for waste traps in the sound ones.
 
-    Raises: NotFound for a name that is not installed.
+    `trusted` is asked only where there is something to check.
+    Raises: NotFound for a name that is not installed; what `trusted` raises.
     """
     for name in names:
         if generation.find(name) is None:
             raise NotFound(f"`{name}` is not installed", hint="`spm list` shows what is", name=name)
     entries = [entry for entry in generation.plugins if not names or entry.name in names]
+    if not entries:
+        return ()
+    conf = trusted()
     return tuple(_check(entry, root, conf, target, target_option) for entry in entries)
 
 
-def _check(entry: InstalledEntry, root: Path, conf: LoaderConf, target: Target, target_option: str) -> Checked:
+def _check(entry: InstalledEntry, root: Path, conf: TrustedConf, target: Target, target_option: str) -> Checked:
     try:
-        plugin = open_installed(root, entry.name, conf)
+        hashed = hash_in_full(root, entry, conf)
     except SpmError as refusal:
         return Checked(entry=entry, refusal=refusal)
-    facts = PluginFacts.of_manifest(plugin.verified.manifest, entry.bindings, entry.fallback)
-    return Checked(entry=entry, refusal=None, findings=find_traps(facts, target, target_option=target_option))
+    facts = PluginFacts.of_manifest(hashed.plugin.manifest, entry.bindings, entry.fallback)
+    return Checked(
+        entry=entry,
+        refusal=None,
+        findings=find_traps(facts, target, target_option=target_option),
+        renewed=hashed.renewed,
+        hashed_at_load=hashed.hashed_at_load,
+    )

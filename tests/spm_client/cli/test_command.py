@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from manifests.errors import SpmError
 from spm_client import __version__
+from spm_client.cli.command import report
 from spm_client.cli.main import COMMANDS
+from spm_client.cli.session import Session
 from tests.spm_client.cli.conftest import Spm
 
 HELP = "`spm --help` shows how it is used"
@@ -60,14 +63,12 @@ def test_an_unknown_command_is_refused_with_a_near_one(spm: Spm, arguments: list
         (["publish"], "the following arguments are required: PACKED", "spm publish"),
         (["yank"], "the following arguments are required: NAME==VERSION", "spm yank"),
         (["run", "x"], "the following arguments are required: --input/-i", "spm run"),
-        (["keys"], "the following arguments are required: ACTION", "spm keys"),
         (["keys", "new"], "the following arguments are required: --role", "spm keys new"),
         (
             ["keys", "new", "--role", "x"],
-            "argument --role: invalid choice: 'x' (choose from 'core', 'ext')",
+            "argument --role: invalid choice: 'x' (choose from 'core', 'ext', 'root')",
             "spm keys new",
         ),
-        (["target"], "the following arguments are required: action", "spm target"),
         (["list", "x"], "unrecognized arguments: x", "spm"),
         (["list", "--rot", "x"], "unrecognized arguments: --rot x", "spm"),
         (["list", "--js"], "unrecognized arguments: --js", "spm"),
@@ -85,6 +86,15 @@ def test_a_line_that_cannot_be_parsed_is_refused(spm: Spm, arguments: list[str],
 
     assert (told.code, told.out) == (2, "")
     assert told.err == f"error[usage]: {message}\n  hint: `{program} --help` shows how it is used\n"
+
+
+@pytest.mark.parametrize("command", ["trust", "keys", "bundle", "target"])
+def test_a_command_without_its_action_shows_its_help_and_is_refused(spm: Spm, command: str) -> None:
+    told, shown, document = spm(command), spm(command, "--help"), spm(command, "--json")
+
+    assert told.code == document.code == 2
+    assert told.err == f"{shown.out}error[usage]: `spm {command}` needs one of its actions\n"
+    assert (told.out, document.document["error"]["reason"]) == ("", "usage")
 
 
 def test_the_root_may_stand_before_or_after_the_command_and_the_last_one_counts(spm: Spm, tmp_path: Path) -> None:
@@ -221,7 +231,7 @@ def test_bytes_that_are_no_text_are_refused_readably() -> None:
     done = subprocess.run([*ENTRY, word, "--json"], cwd=REPOSITORY, capture_output=True, check=False)
 
     assert done.returncode == 2
-    assert done.stderr.startswith(b"error[usage]: `inst\\udcff` is not a command of spm\n")
+    assert done.stderr.startswith("error[usage]: `inst\ufffd` is not a command of spm\n".encode())
     assert json.loads(done.stdout)["error"]["message"] == "`inst\udcff` is not a command of spm"
 
 
@@ -236,3 +246,16 @@ def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
 
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == f"nothing is installed in {tmp_path}/st\\xf6re\n".encode()
+
+
+def test_no_words_of_others_in_a_refusal_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    steering = "a\x1b[2Jb\x1b]0;c\x07d\re\u202ef\x9bg"
+    refusal = SpmError(f"signed by {steering}\nand ü", reason=f"r{steering}", hint=steering)
+
+    report(refusal, Session(is_json=True, environment={}))
+
+    told = capsys.readouterr()
+    shown = "a\ufffd[2Jb\ufffd]0;c\ufffdd\ufffde\ufffdf\ufffdg"
+    assert told.err == f"error[r{shown}]: signed by {shown}\nand ü\n  hint: {shown}\n"
+    assert json.loads(told.out)["error"]["hint"] == steering
+    assert told.out.removesuffix("\n").isprintable()

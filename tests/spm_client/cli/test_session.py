@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from manifests.errors import SpmError, TypeMismatch, UsageError
+from manifests.index import Shard
+from manifests.names import PluginName
 from manifests.target import Target
 from spm_client.cli import handbook
 from spm_client.cli.session import read_target, timestamp
+from tests.fakes.served_files import ServedFiles
+from tests.fakes.simulated_registry import SimulatedRegistry
 from tests.keys.builders import conf_text
 from tests.spm_client.adapters.test_http import Server, send
 from tests.spm_client.cli.conftest import Spm
@@ -158,12 +162,18 @@ def test_a_command_that_needs_a_token_says_how_to_keep_one(spm: Spm, server: Ser
     )
 
 
-def test_a_plugin_without_releases_is_told(spm: Spm, server: Server, root: Path) -> None:
-    server.answer = send(200, b'{"_type":"spm.index/1","name":"tone","registry":"team.example","releases":[]}')
+def test_a_plugin_without_releases_is_told(spm: Spm, tmp_path: Path) -> None:
+    registry = SimulatedRegistry()
+    registry.list(Shard(registry="team.example", name=PluginName("tone")))
+    root = tmp_path / "store"
+    root.mkdir()
 
-    told = spm("info", "tone", "--root", root)
+    with ServedFiles(registry.file) as served:
+        (root / "loader.conf").write_text(registry.loader_conf(served.url))
+        told = spm("info", "tone", "--root", root)
 
     assert (told.code, told.out, told.err) == (0, "tone has no release in team.example\n", "")
+    assert [path.name for path in root.iterdir()] == ["loader.conf"]
 
 
 @pytest.mark.parametrize(
