@@ -1,6 +1,7 @@
 """The story: a team's registry, signed plugins, install, run on real speech, waste, refusals. Runs `demo.stage`."""
 
 import contextlib
+import hashlib
 import json
 import shutil
 import socket
@@ -46,7 +47,9 @@ def _story(stage: Stage) -> None:
         _run_on_speech(stage)
         _waste(stage)
         _refusals(stage)
+        _revocation(stage)
         _crash(stage)
+    _put_back(stage, port)
     _offline(stage)
     stage.chapter("Summary", "Every line was done by the real commands, just now, on this machine.")
     stage.summary()
@@ -56,18 +59,22 @@ def _registry(stage: Stage, port: int) -> None:
     stage.chapter(
         "1. A team's registry",
         "One command makes a private registry. It prints the administrator's token once, and the loader.conf to hand "
-        "to clients: the only place where trust comes from.",
+        "to clients. Trust begins there: with the root that it pins and the keys that it names.",
     )
     made = stage.json(f"spm-registry init --root registry --id team.demo --url http://127.0.0.1:{port}")
     print(f"$ spm-registry init --root registry --id team.demo --url http://127.0.0.1:{port}")
     print(f"  token: {made['token'][:8]}... (shown once)\n  loader.conf:")
     print("".join(f"    {line}\n" for line in made["loader_conf"].splitlines()))
     (stage.folder / "token").write_text(made["token"])
+    print("Clients pin the root of trust, which keys that stay offline sign. (A team would take two of three.)")
+    print("The registry's own key signs its index day by day; it can make no plugin loadable.\n")
+    stage.run("spm keys new --role root --name root --no-passphrase")
+    stage.run("spm-registry root init config/spm/keys/root.pub --sign config/spm/keys/root.key --root registry")
 
 
 @contextlib.contextmanager
-def _served(stage: Stage, port: int) -> Iterator[None]:
-    command = ["spm-registry", "serve", "--root", "registry", "--bind", f"127.0.0.1:{port}"]
+def _served(stage: Stage, port: int, root: str = "registry") -> Iterator[None]:
+    command = ["spm-registry", "serve", "--root", root, "--bind", f"127.0.0.1:{port}"]
     print(f"$ {' '.join(command)} &")
     with (stage.folder / "registry.log").open("wb") as log:
         server = subprocess.Popen(command, cwd=stage.folder, env=stage.environment, stdout=log, stderr=log)
@@ -299,9 +306,36 @@ def _blob_of(stage: Stage, path: str) -> Path:
     return next((stage.folder / "registry").rglob(digest))
 
 
+def _revocation(stage: Stage) -> None:
+    stage.chapter(
+        "8. Taking trust back",
+        "The holder of the root key revokes a release for every host. It is refused where it would be installed, and, "
+        "once a host has heard of it, where it would be loaded, also without a network. The registry is backed up "
+        "before; the next chapter but one puts that old state back.",
+    )
+    stage.run("spm-registry backup old-registry --root registry")
+    stage.run("spm install legacy-audio-encoder", lines=2)
+    manifest = (stage.folder / "dist" / "legacy-audio-encoder-0.9.0" / "manifest.json").read_bytes()
+    digest = hashlib.sha256(manifest).hexdigest()
+    stage.run(f"spm-registry keyring revoke-manifest {digest} --sign config/spm/keys/root.key --root registry")
+    stage.run("spm trust update")
+    stage.refuse(
+        "loading a revoked release",
+        "spm run legacy-audio-encoder --input speech.wav",
+        exit_code=22,
+        reason="artifact-revoked",
+    )
+    stage.run("spm uninstall legacy-audio-encoder")
+    stage.refuse(
+        "installing a revoked release", "spm install legacy-audio-encoder", exit_code=22, reason="artifact-revoked"
+    )
+    stage.run("spm bundle export log-mel --output log-mel.bundle")
+    stage.run("spm doctor")
+
+
 def _crash(stage: Stage) -> None:
     stage.chapter(
-        "8. A worker dies",
+        "9. A worker dies",
         "The worker is killed from outside in the middle of its life. The host lives on with a typed error, and the "
         "next call has a new worker.",
     )
@@ -309,10 +343,28 @@ def _crash(stage: Stage) -> None:
     stage.done("survive a killed worker", "WorkerDied, then served again")
 
 
+def _put_back(stage: Stage, port: int) -> None:
+    stage.chapter(
+        "10. An old registry is served",
+        "Somebody with the registry's host and its online key serves the state of before the revocation. Everything in "
+        "it is soundly signed; a host that has seen more does not go back.",
+    )
+    with _served(stage, port, "old-registry"):
+        stage.refuse("an index that goes back", "spm install legacy-audio-encoder", exit_code=24, reason="rollback")
+
+
 def _offline(stage: Stage) -> None:
-    stage.chapter("9. The registry is down", "What is installed still verifies and runs; what is not cannot be had.")
+    stage.chapter(
+        "11. The registry is down",
+        "What is installed still verifies and runs; what is not comes as a file with its proofs, or not at all.",
+    )
     stage.refuse("install without a registry", "spm install legacy-audio-encoder", exit_code=31, reason="unreachable")
     stage.run("spm verify audio-encoder")
+    island = stage.folder / "island"
+    island.mkdir(mode=0o755)
+    shutil.copy(stage.folder / "store" / "loader.conf", island)
+    stage.run("spm bundle import log-mel.bundle --root island")
+    stage.done("install over an air gap", "log-mel 1.2.0 from a bundle")
     stage.run("spm uninstall audio-encoder fused-gelu")
     stage.run("spm list")
     stage.done("uninstall", "the store is empty again")

@@ -114,12 +114,21 @@ def serving(root: Path, home: Path) -> Iterator[str]:
             server.stdout.close()
 
 
+def make_root(root: Path, holder: Client) -> None:
+    """Give a registry a root of trust, signed by one key that the holder makes."""
+    holder.spm("keys", "new", "--role", "root", "--name", "root", "--no-passphrase").ok()
+    keys = holder.home / "config" / "spm" / "keys"
+    words: list[str | Path] = [SPM_REGISTRY, "root", "init", keys / "root.pub", "--sign", keys / "root.key"]
+    run([*words, "--root", root, "--json"], holder.environment).ok()
+
+
 @contextmanager
 def founded(folder: Path) -> Iterator[Team]:
     """Give a served registry with one publisher, who is logged in, and nothing published."""
     publisher, root = Client(folder / "publisher"), folder / "registry"
     words: list[str | Path] = [SPM_REGISTRY, "init", "--root", root, "--id", REGISTRY_ID, "--json"]
     made = run(words, environment(folder)).ok().document
+    make_root(root, publisher)
     with serving(root, folder) as url:
         team = Team(root=root, url=url, publisher=publisher)
         team.key("ext", "ext")

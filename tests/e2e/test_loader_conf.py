@@ -79,7 +79,7 @@ def at_top(text: str) -> str:
         ),
         (
             lambda text: text.replace("threshold = 1", "threshold = 2"),
-            "is refused: `core.threshold` is 2, but there are only 1 core keys",
+            "is refused: `core.threshold` is 2, but there is only 1 core key",
         ),
         (
             lambda text: "[registry\n",
@@ -94,4 +94,9 @@ def test_a_loader_conf_with_a_fault_is_refused_whole(client: Client, edit: Calla
     with unchanged(client.home):
         refusal = client.spm("install", "alpha")
 
-    refusal.refused(26, "conf-syntax", f"{client.conf} {why}")
+    refusal.refused(
+        26,
+        "conf-syntax",
+        f"{client.conf} {why}",
+        "correct it, or get loader.conf anew from whoever runs your registry (`spm-registry loader-conf`)",
+    )

@@ -61,7 +61,7 @@ def test_a_core_signature_on_an_ext_plugin_is_refused_by_the_registry(team: Team
     refusal.refused(
         20,
         "wrong-class",
-        "beta 7.2.0 says it is of the class ext, but its signature is of the class core",
+        "the manifest says that it is of the class ext, but its signature is of the class core",
         "sign it with a key of the role ext",
     )
     assert state(team) == before
@@ -79,7 +79,8 @@ def test_a_key_that_the_registry_does_not_pin_is_refused(team: Team, tmp_path: P
     refusal.refused(
         21,
         "key-unknown",
-        f"the ext signature is by the key {team.keyids['stranger']}, which loader.conf does not pin",
+        f"the ext signature is by the key {team.keyids['stranger']}, "
+        "which neither loader.conf nor the registry's keyring names",
         "ask an admin of this registry to pin your key: `spm-registry key add FILE.pub`",
     )
     assert state(team) == before

