@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 TORCH ?=
+# How many test processes run at once; the tests of one file stay together.
+JOBS ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
 # One stamp for each torch: to ask for another is to set up anew.
@@ -32,7 +34,7 @@ demo: setup
 test: setup check
 
 check: lint types imports
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile
 
 lint:
 	$(BIN)/ruff check .
