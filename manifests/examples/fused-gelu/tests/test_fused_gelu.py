@@ -13,6 +13,7 @@ from tests.examples.plugin_trees import PluginContext, build, imported, run_buil
 
 SOURCE = Path(__file__).resolve().parents[1]
 FORMS = ["none", "tanh"]
+FLOAT32_SPACING_BELOW_8 = 2**-21
 TOLERANCE = {torch.float32: 2e-6, torch.float64: 4e-15}
 
 
@@ -91,13 +92,14 @@ def test_infinity_stays_infinite_and_nan_stays_nan(fused_gelu: ModuleType, dtype
     assert y[1::2].isnan().all()
 
 
-def test_the_exact_form_is_at_least_as_close_to_the_truth_as_torchs(fused_gelu: ModuleType) -> None:
+def test_the_exact_form_is_right_to_one_unit_in_the_last_place_of_its_largest_results(fused_gelu: ModuleType) -> None:
     x = torch.linspace(-8, 8, 100_001)
     truth = functional.gelu(x.double())
 
     ours = fused_gelu.bias_gelu(x[None], torch.zeros(len(x)))[0]
 
-    assert (ours - truth).abs().max() <= (functional.gelu(x) - truth).abs().max()
+    # torch's own error is no measure: by the machine's instructions it was 3.7e-7 here and 1.2e-6 there.
+    assert (ours - truth).abs().max() <= FLOAT32_SPACING_BELOW_8
 
 
 def test_the_operator_passes_torchs_own_schema_check(fused_gelu: ModuleType) -> None:
