@@ -18,10 +18,10 @@ from keys.keyring import LoaderConf
 from keys.root_keyring import KEYRING_TARGET, MAX_KEYRING_BYTES, RootKeyring
 from keys.trust_file import MAX_TRUST_FILE_BYTES, import_trust, require_keyring, trust_file
 from keys.trust_folder import BASE, MAX_BYTES, MAX_TARGETS_BYTES, Fetch, TrustFetcher, TrustFolder
-from keys.trust_metadata import MOMENT, check_metadata, issued_at, signed_digest
+from keys.trust_metadata import check_metadata, issued_at, signed_digest
 from keys.trust_policy import STRICT, TUF_ANY, KeyPolicy
 from keys.trust_reasons import ALTERED, reasons, require_offline_roles_in_force
-from keys.trust_state import TrustState, require_clock, require_own
+from keys.trust_state import MOMENT, TrustState, require_clock, require_own
 from manifests.errors import BadResponse, DigestMismatch, Fork, Mix, NotFound, Rollback, SizeMismatch, TooBig
 
 __all__ = [

@@ -13,10 +13,10 @@ from tuf.api.metadata import Metadata, Root, Targets
 
 from keys.keyring import LoaderConf
 from keys.root_keyring import KEYRING_TARGET, RootKeyring
-from keys.trust_metadata import MOMENT, check_json, check_metadata
+from keys.trust_metadata import check_json, check_metadata
 from keys.trust_policy import STRICT, KeyPolicy
 from keys.trust_reasons import too_few
-from keys.trust_state import TrustState, require_clock, require_own
+from keys.trust_state import MAX_ROOTS, MOMENT, TrustState, require_clock, require_own
 from manifests.canonical import canonical_bytes, parse_strict
 from manifests.errors import (
     BadResponse,
@@ -35,7 +35,6 @@ from manifests.names import REGISTRY_ID
 
 TRUST_FILE_TYPE = "spm.trust-file/1"
 MAX_TRUST_FILE_BYTES = 32 << 20
-MAX_ROOTS = 1024
 _WHAT = "the trust file"
 
 

@@ -10,9 +10,9 @@ from securesystemslib.formats import encode_canonical
 from tuf.api.exceptions import RepositoryError
 from tuf.api.metadata import Metadata, Signed
 
+from keys.trust_state import MOMENT
 from manifests.errors import BadResponse
 
-MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 ISSUED = "issued"
 """A member that the registry adds to its timestamp: when it was signed, by the registry's clock."""
 MAX_DEPTH = 32

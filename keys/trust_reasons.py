@@ -25,7 +25,7 @@ from tuf.api.metadata import Metadata, Role, Root, Targets, Timestamp
 from tuf.api.serialization import DeserializationError
 
 from keys.trust_folder import Fetched, TrustFolder
-from keys.trust_metadata import MOMENT
+from keys.trust_state import MOMENT
 from manifests.errors import (
     BadResponse,
     IndexExpired,

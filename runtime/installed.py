@@ -19,7 +19,15 @@ from keys.verified import (
     verify_manifest,
     verify_tree,
 )
-from manifests.errors import FileSetMismatch, NotFound, TooBig
+from manifests.errors import (
+    FileSetMismatch,
+    KeyRefused,
+    NotFound,
+    Revoked,
+    SignatureRefused,
+    SpmError,
+    TooBig,
+)
 from manifests.lockfile import Generation, InstalledEntry
 from runtime.generation import current_generation, read_bounded
 from runtime.guard import require_guarded, require_guarded_trust
@@ -100,6 +108,17 @@ def read_manifest(root: Path, entry: InstalledEntry, conf: TrustedConf) -> Verif
         type=entry.type,
     )
     return verify_manifest(_fetch(root / "manifests" / entry.manifest_sha256), conf.keyring, expected)
+
+
+def no_longer_trusted(root: Path, entry: InstalledEntry, conf: TrustedConf) -> SpmError | None:
+    """Return why the signatures of what is installed count no longer; what is damaged is for `spm verify` to tell."""
+    try:
+        read_manifest(root, entry, conf)
+    except (SignatureRefused, KeyRefused, Revoked) as refusal:
+        return refusal
+    except SpmError:
+        return None
+    return None
 
 
 def _variant_tag(entry: InstalledEntry) -> str | None:

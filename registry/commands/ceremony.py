@@ -2,7 +2,8 @@
 
 import argparse
 import shlex
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from registry.services.root_changes import changes, whole_state
 from registry.services.root_draft import Adopted, Draft, Need, expiries, needs, signers_of, terms_of, versions
 from registry.services.root_state import Ceremony, Outcome, key_file_to_sign
 from registry.services.root_terms import SigningKey, Terms
+from registry.storage.site import using_site
 
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner
@@ -46,6 +48,16 @@ def open_signers(files: Sequence[Path], passphrase_fd: int | None) -> "tuple[Cry
         secret = passphrases.read(f"Passphrase for the key {file}: ") if is_encrypted(file) else None
         signers.append(signer_of(load_private(file, secret)))
     return tuple(signers)
+
+
+def carry_out(edit: Callable[[Terms], Terms], options: argparse.Namespace) -> int:
+    """Draft a change of the terms, adopt it if the keys at hand suffice, and say what came of it."""
+    from registry.services.root_ceremony import change
+
+    signers = open_signers(options.sign, options.passphrase_fd)
+    with using_site(options.root) as site:
+        outcome = change(site, edit, signers, int(time.time()))
+    return tell(outcome, options)
 
 
 def written_keyid(text: str) -> str:

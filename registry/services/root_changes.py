@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from keys.pinned_keys import CoreKey, ExtKey, Keyring, RevokedKey
-from keys.trust_metadata import MOMENT
+from keys.trust_state import MOMENT
 from registry.services.root_terms import SigningKey, Terms
 
 

@@ -16,8 +16,8 @@ from tuf.api.serialization.json import CanonicalJSONSerializer
 from keys.public_key import KeyId, keyid_of_pem, load_public_key
 from keys.root_keyring import KEYRING_TARGET, RootKeyring
 from keys.shown import shown as quoted
-from keys.trust_metadata import MOMENT
 from keys.trust_policy import REGISTRY_MEMBER
+from keys.trust_state import MOMENT
 from manifests.errors import ConfigSyntax, KeyUnknown, RootExpired, ThresholdNotMet
 from registry.services.root_terms import SigningKey, Terms
 from registry.services.signed_index import BIN_PREFIX, ROOT_SECONDS, TARGETS_SECONDS, moment

@@ -26,11 +26,11 @@ from tuf.api.metadata import (
     Timestamp,
 )
 
+from keys.root_keyring import KEYRING_TARGET
 from manifests.errors import ConfigError
 from registry.storage.records import Records
 from registry.storage.rows import SignedRow
 
-KEYRING_TARGET = "keyring.json"
 BIN_PREFIX = "bin"
 KEPT_SECONDS = 86_400
 _DAY = 86_400

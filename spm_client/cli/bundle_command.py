@@ -1,14 +1,13 @@
 """`spm bundle`."""
 
 import argparse
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from manifests.names import parse_query
 from spm_client.bundle_format import spec_text
-from spm_client.cli.command import add_actions, add_common
+from spm_client.cli.command import add_action, add_actions
 from spm_client.cli.install_command import add_bindings, add_consents, bindings_of, show
 from spm_client.cli.session import Session, target_option, timestamp
 from spm_client.render import ProgressLine, size, table, warn
@@ -22,7 +21,7 @@ from spm_client.workflows.consent import Wishes
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "A bundle is held to loader.conf as a registry is, wherever it came from."
     actions = add_actions(parser)
-    given = _action(
+    given = add_action(
         actions, "export", "write plugins and what they require to a file, with all that proves them", _export
     )
     _add_specs(given, "+", "`NAME`, `NAME==1.2.3`, `NAME@^1.2`, `NAME>=1,<2` or `NAME-v1.2.3`")
@@ -30,9 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     given.add_argument("--force", action="store_true", help="replace the file if it is there")
     given.add_argument("--target", metavar="FILE", help="export for the host that FILE describes, not for this one")
     add_consents(given)
-    looked = _action(actions, "verify", "check a bundle as an import would, and show what is in it", _verify)
+    looked = add_action(actions, "verify", "check a bundle as an import would, and show what is in it", _verify)
     looked.add_argument("file", metavar="FILE", help="a file that `spm bundle export` wrote")
-    taken = _action(actions, "import", "install from a bundle, asking no registry", _import)
+    taken = add_action(actions, "import", "install from a bundle, asking no registry", _import)
     taken.add_argument("file", metavar="FILE", help="a file that `spm bundle export` wrote")
     _add_specs(taken, "*", "what to install of it (default: what was asked for at its export)")
     add_bindings(taken)
@@ -40,15 +39,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_consents(taken)
     taken.add_argument("--strict", action="store_true", help="refuse plugins with waste traps")
     taken.add_argument("--dry-run", action="store_true", help="verify and resolve, show the plan, change nothing")
-
-
-def _action(actions: Any, name: str, summary: str, call: Callable[..., None]) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
-    )
-    add_common(parser, default=argparse.SUPPRESS)
-    parser.set_defaults(action=call)
-    return parser
 
 
 def _add_specs(parser: argparse.ArgumentParser, nargs: str, text: str) -> None:

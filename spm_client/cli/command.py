@@ -133,6 +133,16 @@ def add_actions(parser: argparse.ArgumentParser) -> Any:
     return parser.add_subparsers(metavar="ACTION")
 
 
+def add_action(actions: Any, name: str, summary: str, call: Callable[..., None]) -> argparse.ArgumentParser:
+    """Add one of a command's actions, which `call` carries out."""
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+    )
+    add_common(parser, default=argparse.SUPPRESS)
+    parser.set_defaults(action=call)
+    return parser
+
+
 def _without_action(parser: argparse.ArgumentParser) -> Callable[..., None]:
     def refuse(_options: argparse.Namespace, _session: Session) -> None:
         raise action_missing(parser)

@@ -4,12 +4,11 @@ import argparse
 import json
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from manifests.errors import TypeMismatch, UsageError
-from spm_client.cli.command import add_actions, add_common
+from spm_client.cli.command import add_action, add_actions
 from spm_client.cli.session import Session
 from spm_client.render import warn
 
@@ -22,23 +21,14 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "What is trusted begins with the root that loader.conf pins; no option leads around it."
     actions = add_actions(parser)
-    _action(actions, "init", "begin from the root that loader.conf pins, held to its digest", _init)
-    _action(actions, "show", "show what this store remembers of its registry, without asking it", _show)
-    _action(actions, "update", "bring it up to date", _update)
-    taken = _action(actions, "import", "take what root keys signed from a trust file, asking no registry", _import)
+    add_action(actions, "init", "begin from the root that loader.conf pins, held to its digest", _init)
+    add_action(actions, "show", "show what this store remembers of its registry, without asking it", _show)
+    add_action(actions, "update", "bring it up to date", _update)
+    taken = add_action(actions, "import", "take what root keys signed from a trust file, asking no registry", _import)
     taken.add_argument("file", metavar="FILE", help="a file that `spm trust export` wrote")
-    given = _action(actions, "export", "write what root keys signed to a trust file", _export)
+    given = add_action(actions, "export", "write what root keys signed to a trust file", _export)
     given.add_argument("file", metavar="FILE", help="where it goes")
     given.add_argument("--force", action="store_true", help="replace the file if it is there")
-
-
-def _action(actions: Any, name: str, summary: str, call: Callable[..., None]) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
-    )
-    add_common(parser, default=argparse.SUPPRESS)
-    parser.set_defaults(action=call)
-    return parser
 
 
 def run(options: argparse.Namespace, session: Session) -> int:

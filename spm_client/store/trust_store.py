@@ -62,6 +62,16 @@ def newer(held: TrustState | None, ours: TrustState) -> TrustState:
     return replace(later, imported_targets=of_file.imported_targets, imported_keyring=of_file.imported_keyring)
 
 
+def held_or_anew(layout: Layout, *, is_anew: bool) -> TrustState | None:
+    """Return what the store remembers; nothing where that is damaged and trust is to begin anew."""
+    try:
+        return read_trust_state(layout.root)
+    except (ContentError, Undecided):
+        if is_anew:
+            return None
+        raise
+
+
 def cached(layout: Layout, name: str, max_bytes: int) -> bytes | None:
     """Return a file of the cache; None where it is not there or no file of a store."""
     try:
@@ -83,7 +93,7 @@ def _link_next(layout: Layout, state: TrustState, scratch: Path, *, is_anew: boo
     """Create the state under the next number; None where what is there for good says as much already."""
     for _ in range(MAX_RACES):
         newest = max(_numbers(layout), default=0)
-        held = _held(layout, is_anew=is_anew)
+        held = held_or_anew(layout, is_anew=is_anew)
         wanted = newer(held, state)
         if wanted == held and _is_for_good(layout, newest):
             return None
@@ -101,15 +111,6 @@ def _link_next(layout: Layout, state: TrustState, scratch: Path, *, is_anew: boo
             return linked
         linked.path.unlink(missing_ok=True)
     raise lost_races(layout)
-
-
-def _held(layout: Layout, *, is_anew: bool) -> TrustState | None:
-    try:
-        return read_trust_state(layout.root)
-    except (ContentError, Undecided):
-        if is_anew:
-            return None
-        raise
 
 
 def _is_for_good(layout: Layout, number: int) -> bool:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from keys.keyring import LoaderConf
-from keys.trust_state import TrustState, read_trust_state
+from keys.trust_state import MOMENT, TrustState, read_trust_state
 from manifests.errors import ClockSuspect, RootExpired, SpmError
 from runtime.generation import current_generation
 from runtime.guard import require_guarded_store
@@ -18,7 +18,7 @@ from runtime.installed import TrustedConf, read_manifest, trusted_conf
 from runtime.sandbox import bwrap
 from spm_client.render import count
 from spm_client.store.layout import Layout
-from spm_client.workflows.trust_summary import MOMENT, TrustSummary
+from spm_client.workflows.trust_summary import TrustSummary
 
 T = TypeVar("T")
 

@@ -16,14 +16,14 @@ from pathlib import Path
 from keys.keyring import LoaderConf
 from keys.receipts import may_use_receipt
 from keys.verified import Expected, VerifiedManifest, verify_manifest
-from manifests.errors import ConfigError, KeyRefused, Revoked, SignatureRefused, SpmError, WasteTrapFound
+from manifests.errors import ConfigError, SpmError, WasteTrapFound
 from manifests.index import ReleaseEntry, VariantEntry
 from manifests.lockfile import Bindings, Generation, InstalledEntry
 from manifests.names import PluginName
 from manifests.target import Target
 from manifests.traps import Finding, PluginFacts, find_traps
 from runtime.guard import require_guarded_store
-from runtime.installed import read_manifest
+from runtime.installed import no_longer_trusted
 from spm_client.adapters.index import RegistryIndex, require_agreement
 from spm_client.adapters.source import Source
 from spm_client.progress import Progress
@@ -244,20 +244,17 @@ class _Attempt:
     def _no_longer_trusted(
         self, generation: Generation, new: Mapping[PluginName, VerifiedManifest]
     ) -> Iterator[NoLongerTrusted]:
-        """Yield what stays as it is though its signatures count no longer; what is damaged is for `spm verify` to tell.
+        """Yield what stays as it is though its signatures count no longer.
 
         Raises: the refusal of one that something wished for needs, which could then never load.
         """
         needed = {entry.name for name in self._wishes.names for entry in generation.closure(name)}
         for entry in (entry for entry in generation.plugins if entry.name not in new):
-            try:
-                read_manifest(self._layout.root, entry, self._conf)
-            except (SignatureRefused, KeyRefused, Revoked) as refusal:
-                if entry.name in needed:
-                    raise
+            refusal = no_longer_trusted(self._layout.root, entry, self._conf)
+            if refusal is not None and entry.name in needed:
+                raise refusal
+            if refusal is not None:
                 yield NoLongerTrusted(entry=entry, refusal=refusal)
-            except SpmError:
-                continue
 
     def _change(self, pin: Pin, new: Mapping[PluginName, VerifiedManifest]) -> Change:
         before = self._base.find(pin.name)

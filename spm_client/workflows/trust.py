@@ -21,7 +21,7 @@ from keys.keyring import LoaderConf
 from keys.trust import TrustedIndex, import_trust, open_trust, state_of
 from keys.trust_folder import MAX_TARGETS_BYTES
 from keys.trust_state import TrustState, read_trust_state, require_own
-from manifests.errors import ContentError, Undecided
+from manifests.errors import Undecided
 from manifests.index import MAX_SHARD_BYTES
 from manifests.lockfile import Generation, InstalledEntry
 from manifests.names import PluginName
@@ -34,7 +34,7 @@ from spm_client.adapters.trust_fetch import TrustFetch
 from spm_client.store.generations import undisturbed
 from spm_client.store.layout import Layout, refusals, write_scratch
 from spm_client.store.staging import staging
-from spm_client.store.trust_store import cached, committing
+from spm_client.store.trust_store import cached, committing, held_or_anew
 
 _TARGET = re.compile(r"targets/(?:index/([0-9a-f]{64})\.([a-z0-9-]{1,64})|([0-9a-f]{64})\.keyring)\.json")
 _BIN = re.compile(r"bin-[0-9a-f]{1,4}\.json")
@@ -130,7 +130,7 @@ def refreshed(
     """
     conf.require_root()
     require_guarded_store(layout.root)
-    before = held = _held(layout, is_new=is_new)
+    before = held = held_or_anew(layout, is_anew=is_new)
     if is_new and held is not None:
         held = _grown_from(conf, held)
     folder = _laid_out(layout, scratch)
@@ -188,16 +188,6 @@ def held_state(layout: Layout, conf: LoaderConf) -> TrustState:
         )
     require_own(state, conf)
     return state
-
-
-def _held(layout: Layout, *, is_new: bool) -> TrustState | None:
-    """Return what the store remembers; nothing where that is damaged and trust is to begin anew."""
-    try:
-        return read_trust_state(layout.root)
-    except (ContentError, Undecided):
-        if is_new:
-            return None
-        raise
 
 
 def _grown_from(conf: LoaderConf, held: TrustState) -> TrustState | None:

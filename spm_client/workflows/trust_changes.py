@@ -7,10 +7,10 @@ from typing import Any
 from keys.keyring import LoaderConf
 from keys.pinned_keys import CoreKey, ExtKey, Keyring, RevokedKey
 from keys.trust_state import TrustState
-from manifests.errors import KeyRefused, Revoked, SignatureRefused, SpmError
+from manifests.errors import SpmError
 from manifests.lockfile import InstalledEntry
 from runtime.generation import current_generation
-from runtime.installed import TrustedConf, read_manifest, trusted_by
+from runtime.installed import no_longer_trusted, trusted_by
 from spm_client.store.layout import Layout
 from spm_client.workflows.trust import Learnt
 
@@ -65,20 +65,12 @@ def refused_plugins(layout: Layout, conf: LoaderConf, learnt: Learnt) -> tuple[R
     after = trusted_by(learnt.state, conf)
     before = trusted_by(learnt.before, conf) if learnt.before and _has_keyring(learnt.before) else None
     return tuple(
-        RefusedPlugin(entry=entry, refusal=why, is_new=before is None or _refusal(layout, entry, before) is None)
+        RefusedPlugin(
+            entry=entry, refusal=why, is_new=before is None or no_longer_trusted(layout.root, entry, before) is None
+        )
         for entry in current_generation(layout.root).plugins
-        if (why := _refusal(layout, entry, after)) is not None
+        if (why := no_longer_trusted(layout.root, entry, after)) is not None
     )
-
-
-def _refusal(layout: Layout, entry: InstalledEntry, conf: TrustedConf) -> SpmError | None:
-    try:
-        read_manifest(layout.root, entry, conf)
-    except (SignatureRefused, KeyRefused, Revoked) as refusal:
-        return refusal
-    except SpmError:
-        return None
-    return None
 
 
 def _root(before: TrustState, after: TrustState) -> Iterator[Change]:

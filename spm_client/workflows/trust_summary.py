@@ -8,10 +8,9 @@ from typing import Any
 from keys.keyring import LoaderConf, RootPin
 from keys.pinned_keys import CoreKey, ExtKey, Keyring, RevokedKey
 from keys.public_key import KeyId
-from keys.trust_state import TrustState
+from keys.trust_state import MOMENT, TrustState
 from spm_client.render import count
 
-MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 ENDING = timedelta(days=60)
 """So long before their end it is told of root and targets: a renewal needs people to come together."""
 KEY_ENDING = timedelta(days=30)

@@ -32,9 +32,8 @@ from keys.pinned_keys import Keyring
 from keys.public_key import keyid_of
 from keys.root_keyring import KEYRING_TARGET, RootKeyring
 from keys.trust import Fetch, open_trust, state_of
-from keys.trust_metadata import MOMENT
 from keys.trust_policy import REGISTRY_MEMBER
-from keys.trust_state import TrustState
+from keys.trust_state import MOMENT, TrustState
 from manifests.errors import NotFound
 
 REGISTRY = "team.example"

@@ -10,10 +10,10 @@ from securesystemslib.signer import CryptoSigner, Key, Signer, SSlibKey
 from tuf.api.metadata import Delegations, Metadata, Root, SuccinctRoles, TargetFile, Targets
 
 from keys.public_key import keyid_of
+from keys.root_keyring import KEYRING_TARGET
 from keys.trust_policy import REGISTRY_MEMBER
 from registry.services.online_key import newest_online_key, signer_with
 from registry.services.signed_index import (
-    KEYRING_TARGET,
     ROOT_SECONDS,
     TARGETS_SECONDS,
     OfflineFiles,
