@@ -17,7 +17,7 @@ from pathlib import Path
 from manifests.devices import parse_affinity
 from manifests.lockfile import Bindings, Generation, InstalledEntry
 from manifests.names import PluginName
-from manifests.parts import PluginType
+from manifests.plugin_type import PluginType
 from manifests.versions import Version
 
 PLUGINS = 50

@@ -5,30 +5,28 @@ It reads the newest trust state as JSON, without what holds it to its form; wher
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
-
-from manifests.lockfile import InstalledEntry
-from manifests.parts import PluginType
+from typing import Any, NamedTuple
 
 _MAX_BYTES = 32 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokedGlance:
-    """Keys that no longer vouch for anything, and manifests; a key retired since a moment is not among them."""
+class RevokedGlance(NamedTuple):
+    """Keys that no longer vouch for anything, and manifests; a key retired since a moment is not among them.
+
+    No dataclass, since a listing waits for what those load.
+    """
 
     keyids: frozenset[str] = frozenset()
     manifests: frozenset[str] = frozenset()
     core_threshold: int = 1
 
-    def marks(self, entry: InstalledEntry) -> bool:
+    def marks(self, manifest_sha256: str, keyids: Iterable[str], *, is_core: bool) -> bool:
         """Tell whether an installed plugin is revoked, or is signed by too few keys that are not."""
-        left = set(entry.keyids) - self.keyids
-        needed = self.core_threshold if entry.type is PluginType.CORE else 1
-        is_short = len(left) < min(needed, len(entry.keyids))
-        return entry.manifest_sha256 in self.manifests or is_short
+        signers = set(keyids)
+        needed = min(self.core_threshold if is_core else 1, len(signers))
+        return manifest_sha256 in self.manifests or len(signers - self.keyids) < needed
 
 
 def glance(store_root: Path) -> RevokedGlance:

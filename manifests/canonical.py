@@ -1,13 +1,14 @@
 """RFC 8785 bytes: writing them, and reading them strictly. Knows no document."""
 
 import json
+from collections import Counter
+from contextlib import suppress
 from typing import Any, NoReturn
-
-import rfc8785
 
 from manifests.errors import ContentError, NotCanonical, TooBig
 
 MAX_DEPTH = 32
+_MAX_INTEGER = 2**53 - 1
 _SHOWN = 80
 
 
@@ -16,6 +17,42 @@ def canonical_bytes(value: Any) -> bytes:
 
     Raises: ContentError on a float (documents of spm hold none), an integer of 2**53 or more, or an unsupported type.
     """
+    if _is_plain(value):
+        with suppress(UnicodeEncodeError):  # a lone surrogate, for which the other writer has words
+            return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return _canonical_bytes_of_any(value)
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether `json`, many times faster than rfc8785, writes the same bytes.
+
+    It does where no float, subclass or odd type is in the value, numbers are within bounds, and names sort by code
+    point as they do by UTF-16: ASCII names do.
+    """
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for each in level:
+            kind = type(each)
+            if kind is dict:
+                if not all(type(name) is str and name.isascii() for name in each):
+                    return False
+                below += each.values()
+            elif kind is list or kind is tuple:
+                below += each
+            elif kind is int:
+                if not -_MAX_INTEGER <= each <= _MAX_INTEGER:
+                    return False
+            elif kind is not str and kind is not bool and each is not None:
+                return False
+        level = below
+    return not level
+
+
+def _canonical_bytes_of_any(value: Any) -> bytes:
+    # Imported here, since few documents come this far, and a listing waits for each import.
+    import rfc8785
+
     _check(value, "the document", depth=0)
     try:
         return rfc8785.dumps(value)
@@ -49,11 +86,11 @@ def _parse(data: bytes, what: str) -> Any:
         raise NotCanonical(f"{what} has the number {text[:40]!r}; only integers are allowed")
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, value in pairs:
-            if name in found:
-                raise NotCanonical(f"{what} has the member {name[:_SHOWN]!r} twice")
-            found[name] = value
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            counts = Counter(name for name, _ in pairs)
+            twice = next(name for name, count in counts.items() if count > 1)
+            raise NotCanonical(f"{what} has the member {twice[:_SHOWN]!r} twice")
         return found
 
     try:

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from manifests import fields
 from manifests.errors import UsageError
 
 ACCELERATORS = ("cuda", "npu", "xpu", "mps")
@@ -67,6 +68,14 @@ def parse_affinity(entries: Iterable[str]) -> tuple[Device, ...]:
     if len(set(devices)) != len(devices):
         raise UsageError(f"the device affinity {[str(device) for device in devices]} names a device twice")
     return devices
+
+
+def read_affinity(value: Any) -> tuple[Device, ...]:
+    """Read the list of a document.
+
+    Raises: as `parse_affinity`.
+    """
+    return parse_affinity(fields.many(fields.text, MAX_AFFINITY)(value))
 
 
 def outside(declared: tuple[Device, ...], bound: Device, devices: Iterable[HasDevice]) -> tuple[str, ...]:

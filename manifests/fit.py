@@ -6,13 +6,12 @@ A misfit is certain; a fact that the target lacks is an unknown, and never a fit
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-from packaging.version import InvalidVersion
-from packaging.version import Version as PackagingVersion
+from functools import lru_cache
 
 from manifests.parts import Requires, Variant
 from manifests.ranges import Range
 from manifests.target import Target
+from manifests.versions import pep440_sort_key
 
 OTHER_MACHINE = "no-variant"
 SM = re.compile(r"sm_(?P<major>[0-9]+)(?P<minor>[0-9])(?P<suffix>[af]?)")
@@ -117,15 +116,15 @@ def _torch_doubt(wanted: Range | None, target: Target) -> Doubt | None:
     return _range_doubt("torch", "torch", wanted, target.torch.version if target.torch else "")
 
 
+@lru_cache(maxsize=4096)  # Thousands of releases ask the same of one target.
 def _range_doubt(reason: str, what: str, wanted: Range | None, found: str) -> Doubt | None:
     if wanted is None:
         return None
-    try:
-        # A host's own version is a fact, not a choice: `2.13.0+cpu` counts as 2.13.0, and a pre-release by its order.
-        version = PackagingVersion(PackagingVersion(found).public)
-    except InvalidVersion:
+    # A host's own version is a fact, not a choice: `2.13.0+cpu` counts as 2.13.0, and a pre-release by its order.
+    key = pep440_sort_key(found)
+    if key is None:
         return Unknown(reason, f"needs {what} `{wanted}`, and the target's {what} {found!r} cannot be compared")
-    if wanted.interval.contains(version, prereleases=True):
+    if wanted.spans(key):
         return None
     return Misfit(reason, f"needs {what} `{wanted}`, and the target has {found}")
 

@@ -7,7 +7,7 @@ from typing import Any
 from manifests import fields
 from manifests.batching import BatchPolicy
 from manifests.canonical import canonical_bytes, parse_strict
-from manifests.devices import Device
+from manifests.devices import Device, read_affinity
 from manifests.errors import SpmError
 from manifests.fields import Fields
 from manifests.names import REGISTRY_ID, PluginName, parse_name
@@ -15,15 +15,13 @@ from manifests.parts import (
     Capabilities,
     Controls,
     FileEntry,
-    PluginType,
     Requires,
     TensorSpec,
     Variant,
-    read_affinity,
-    read_batch_policy,
     read_waivers,
 )
 from manifests.paths import check_distinct
+from manifests.plugin_type import PluginType, read_type
 from manifests.ranges import Range
 from manifests.versions import Version
 
@@ -39,14 +37,14 @@ def read_shared(reader: Fields) -> dict[str, Any]:
     return {
         "name": reader.required("name", parse_name),
         "version": reader.required("version", Version.parse),
-        "type": reader.required("type", lambda value: PluginType(fields.one_of("core", "ext")(value))),
+        "type": reader.required("type", read_type),
         "summary": reader.required("summary", fields.text),
         "license": reader.required("license", fields.text),
         "entry": reader.required("entry", fields.matching(_MODULE, "`module:factory`")),
         "seedance_version": reader.required("seedance_version", Range.parse),
         "requires": reader.optional("requires", fields.nested(Requires.read)) or Requires(),
         "device_affinity": reader.optional("device_affinity", read_affinity),
-        "batch_policy": reader.optional("batch_policy", read_batch_policy),
+        "batch_policy": reader.optional("batch_policy", BatchPolicy.from_value),
         "controls": Controls.read(reader),
         "inputs": reader.optional("inputs", fields.many(fields.nested(TensorSpec.read), 64)) or (),
         "outputs": reader.optional("outputs", fields.many(fields.nested(TensorSpec.read), 64)) or (),

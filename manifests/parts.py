@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
-from enum import StrEnum
 from typing import Any
 
 from manifests import fields
 from manifests.batching import BatchPolicy
-from manifests.devices import Device, parse_affinity
+from manifests.devices import read_affinity as read_affinity
 from manifests.errors import UsageError
 from manifests.fields import Fields
 from manifests.names import PluginName, parse_name
 from manifests.paths import check_path
+from manifests.plugin_type import PluginType as PluginType
 from manifests.ranges import Range
 
 MAX_FILE_BYTES = 1 << 36
@@ -30,18 +30,13 @@ _STEERING = fields.matching(
     "a variable that a plugin may ask for: it steers the process that the plugin runs in",
 )
 _PATH = fields.matching(r"(/(?!\.{1,2}(/|\Z))[A-Za-z0-9._+-]{1,200}){1,16}", "an absolute path without `.` or `..`")
+_SIZE = fields.whole(0, MAX_FILE_BYTES)
+_MODE = fields.one_of("r", "x")
 # A variant's tag joins its members, so no system may be called as another member begins.
 _TAG = fields.matching(
     rf"(?!any\Z|{'|'.join(ACCELERATORS)}|sm_|torch|python)[a-z0-9_]{{1,32}}",
     "a word of a-z, 0-9 and `_` that begins unlike `any`, `sm_`, `torch`, `python` and the accelerators",
 )
-
-
-class PluginType(StrEnum):
-    """The trust class: `core` starts with the host and is signed by core keys, `ext` loads on demand."""
-
-    CORE = "core"
-    EXT = "ext"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,17 +233,13 @@ class FileEntry:
     def read(cls, reader: Fields) -> "FileEntry":
         return cls(
             path=reader.required("path", check_path),
-            size=reader.required("size", fields.whole(0, MAX_FILE_BYTES)),
+            size=reader.required("size", _SIZE),
             sha256=reader.required("sha256", fields.sha256),
-            mode=reader.required("mode", fields.one_of("r", "x")),
+            mode=reader.required("mode", _MODE),
         )
 
     def to_dict(self) -> dict[str, Any]:
         return {"path": self.path, "size": self.size, "sha256": self.sha256, "mode": self.mode}
-
-
-def read_affinity(value: Any) -> tuple[Device, ...]:
-    return parse_affinity(fields.many(fields.text, 16)(value))
 
 
 def read_batch_policy(value: Any) -> BatchPolicy:

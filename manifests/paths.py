@@ -6,7 +6,8 @@ from manifests.errors import PathRefused
 
 MAX_PATH_LENGTH = 1024
 MAX_SEGMENT_LENGTH = 200
-_SEGMENT = re.compile(r"[A-Za-z0-9._+-]+")
+_SEGMENT = rf"(?!\.{{1,2}}(?:/|\Z))[A-Za-z0-9._+-]{{1,{MAX_SEGMENT_LENGTH}}}"
+_PATH = re.compile(rf"{_SEGMENT}(?:/{_SEGMENT})*")
 
 
 def check_path(path: str) -> str:
@@ -14,14 +15,12 @@ def check_path(path: str) -> str:
 
     Raises: PathRefused unless it is `/`-joined segments of `[A-Za-z0-9._+-]`, none of them `.` or `..`, within bounds.
     """
-    segments = path.split("/") if isinstance(path, str) and len(path) <= MAX_PATH_LENGTH else [""]
-    for segment in segments:
-        if not _SEGMENT.fullmatch(segment) or segment in {".", ".."} or len(segment) > MAX_SEGMENT_LENGTH:
-            raise PathRefused(
-                f"the path {str(path)[:120]!r} is refused: each part is 1 to {MAX_SEGMENT_LENGTH} characters of "
-                "A-Z a-z 0-9 . _ + - and is neither `.` nor `..`",
-                path=str(path)[:MAX_PATH_LENGTH],
-            )
+    if not isinstance(path, str) or len(path) > MAX_PATH_LENGTH or not _PATH.fullmatch(path):
+        raise PathRefused(
+            f"the path {str(path)[:120]!r} is refused: each part is 1 to {MAX_SEGMENT_LENGTH} characters of "
+            "A-Z a-z 0-9 . _ + - and is neither `.` nor `..`",
+            path=str(path)[:MAX_PATH_LENGTH],
+        )
     return path
 
 
@@ -32,11 +31,15 @@ def check_distinct(paths: list[str]) -> None:
     """
     seen: dict[str, str] = {}
     for path in paths:
-        if (other := seen.get(path.lower())) is not None:
-            raise PathRefused(f"the paths {other!r} and {path!r} are one file where case is folded", path=path)
-        seen[path.lower()] = path
-    for path in paths:
-        parts = path.lower().split("/")
-        for depth in range(1, len(parts)):
-            if (other := seen.get("/".join(parts[:depth]))) is not None:
+        folded = path.lower()
+        if folded in seen:
+            raise PathRefused(f"the paths {seen[folded]!r} and {path!r} are one file where case is folded", path=path)
+        seen[folded] = path
+    folders: set[str] = set()
+    for folded, path in seen.items():
+        folder = folded.rpartition("/")[0]
+        while folder and folder not in folders:
+            if (other := seen.get(folder)) is not None:
                 raise PathRefused(f"the path {other!r} is both a file and a folder of {path!r}", path=path)
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]

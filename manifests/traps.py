@@ -1,6 +1,7 @@
 """The three waste traps, found in what a plugin says and where it would run. Pure; measures nothing.
 
-Every finding names a command that mends it. What cannot be known here is a finding of its own severity, never "fine".
+Every finding names a command that mends it, or shows whether it can be mended. What cannot be known here is a finding
+of its own severity, never "fine".
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ class Severity(StrEnum):
 
 
 Doubt = tuple[Severity, str]
+OUTDATED = "spm outdated"
+"""It shows whether a newer release than one that was accepted can be taken, of a project or of a store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,7 @@ def find_traps(facts: PluginFacts, target: Target | None, *, target_option: str 
     """
     found = (
         *_affinity_unbound(facts, target, target_option),
-        *_range_unbounded(facts, target_option),
+        *_range_unbounded(facts),
         *_batch_policy_missing(facts, target_option),
     )
     return tuple(_with_waiver(finding, facts) for finding in found)
@@ -177,7 +180,7 @@ def _install(facts: PluginFacts, *words: str) -> str:
     return " ".join(("spm install", f"{facts.name}=={facts.version}", *(word for word in words if word)))
 
 
-def _range_unbounded(facts: PluginFacts, option: str) -> tuple[Finding, ...]:
+def _range_unbounded(facts: PluginFacts) -> tuple[Finding, ...]:
     ranges = (("seedance_version", facts.seedance_version), *facts.ranges)
     open_ranges = {member: wanted.text for member, wanted in ranges if not wanted.has_upper_bound}
     found: list[tuple[str, dict[str, Any], str]] = []
@@ -188,8 +191,10 @@ def _range_unbounded(facts: PluginFacts, option: str) -> tuple[Finding, ...]:
         # An installer cannot bound a signed range; doing without the plugin is what mends it here.
         found.append((message, {"open": open_ranges}, f"spm uninstall {facts.name}"))
     if facts.fallback:
-        message = f"{who} is not the newest in range: {facts.fallback}"
-        found.append((message, {"fallback": facts.fallback}, f"spm install {facts.name} {option}".rstrip()))
+        why = facts.fallback.removeprefix(f"{facts.name} {facts.version} was accepted as a fallback: ")
+        message = f"{who} is not the newest in range; when it was accepted: {why}"
+        # An install would only be refused where the fact still stands, and in a project it would pass by the lock.
+        found.append((message, {"fallback": facts.fallback}, OUTDATED))
     return tuple(
         Finding(
             trap="range-unbounded",

@@ -8,46 +8,30 @@ import pytest
 from keys.pinned_keys import RevocationReason, RevokedKey
 from keys.public_key import KeyId
 from keys.revoked_glance import RevokedGlance, glance
-from manifests.lockfile import InstalledEntry
-from manifests.names import PluginName
-from manifests.parts import PluginType
-from manifests.versions import Version
 from tests.keys.trust_builders import make_trust, write_state
 
-ANA, BEN, CAT, DIGEST = (letter * 64 for letter in "abcd")
-
-
-def entry(*keyids: str, type_: PluginType = PluginType.EXT, digest: str = "0" * 64) -> InstalledEntry:
-    return InstalledEntry(
-        name=PluginName("beta"),
-        version=Version.parse("1.0.0"),
-        release="1.0.0",
-        manifest_sha256=digest,
-        type=type_,
-        keyids=keyids,
-        requested=True,
-    )
+ANA, BEN, CAT, DIGEST, OTHER = (letter * 64 for letter in "abcde")
 
 
 @pytest.mark.parametrize(
-    ("threshold", "installed", "is_marked"),
+    ("threshold", "keyids", "is_core", "digest", "is_marked"),
     [
-        (1, entry(BEN), False),
-        (1, entry(ANA), True),
-        (1, entry(ANA, BEN), False),
-        (1, entry(ANA, BEN, type_=PluginType.CORE), False),
-        (2, entry(ANA, BEN, type_=PluginType.CORE), True),
-        (2, entry(ANA, BEN, CAT, type_=PluginType.CORE), False),
-        (2, entry(BEN, type_=PluginType.CORE), False),
-        (1, entry(BEN, digest=DIGEST), True),
+        (1, (BEN,), False, OTHER, False),
+        (1, (ANA,), False, OTHER, True),
+        (1, (ANA, BEN), False, OTHER, False),
+        (1, (ANA, BEN), True, OTHER, False),
+        (2, (ANA, BEN), True, OTHER, True),
+        (2, (ANA, BEN, CAT), True, OTHER, False),
+        (2, (BEN,), True, OTHER, False),
+        (1, (BEN,), False, DIGEST, True),
     ],
 )
 def test_a_plugin_is_marked_where_too_few_of_its_keys_are_left(
-    threshold: int, installed: InstalledEntry, is_marked: bool
+    threshold: int, keyids: tuple[str, ...], *, is_core: bool, digest: str, is_marked: bool
 ) -> None:
     revoked = RevokedGlance(keyids=frozenset({ANA}), manifests=frozenset({DIGEST}), core_threshold=threshold)
 
-    assert revoked.marks(installed) is is_marked
+    assert revoked.marks(digest, keyids, is_core=is_core) is is_marked
 
 
 def test_the_newest_keyring_of_the_newest_state_counts(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 import json
 import time
+from collections import OrderedDict
 from contextlib import suppress
+from enum import StrEnum
 from typing import Any
 
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +54,39 @@ def test_written_bytes_read_back_and_are_stable(value: dict[str, Any]) -> None:
 @given(objects)
 def test_order_of_members_does_not_matter(value: dict[str, Any]) -> None:
     assert canonical_bytes(dict(reversed(value.items()))) == canonical_bytes(value)
+
+
+@pytest.mark.property
+@UNHURRIED
+@given(objects)
+def test_written_bytes_are_those_of_rfc8785(value: dict[str, Any]) -> None:
+    assert canonical_bytes(value) == rfc8785.dumps(value)
+
+
+class Word(StrEnum):
+    ONE = "one"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"".join(map(chr, range(128))): "".join(map(chr, range(0x800)))},
+        {"a": ("b", ["c", ()], {}), "b": None, "c": [True, False]},
+        {"a": 2**53 - 1, "b": -(2**53) + 1, "c": -0, "d": True},
+        {"\ud7ff": 1, "\ue000": 2, "\U00010000": 3, "z": 4, "é": 5, "": 6},
+        {"word": Word.ONE, Word.ONE: 1},
+        OrderedDict(b=OrderedDict(d=1, c=2), a=3),
+    ],
+)
+def test_odd_values_are_written_as_rfc8785_does(value: dict[str, Any]) -> None:
+    assert canonical_bytes(value) == rfc8785.dumps(value)
+
+
+@pytest.mark.parametrize("name", [True, 1, 0.5, None])
+def test_a_member_s_name_is_text(name: object) -> None:
+    assert refused(lambda: canonical_bytes({"a": {name: 1}}), ContentError) == (
+        "the document cannot be written as canonical JSON: object keys must be strings"
+    )
 
 
 def test_members_are_sorted_by_utf16_units_and_text_is_not_escaped_without_need() -> None:

@@ -1,6 +1,8 @@
 """Reading documents: every problem at once, each with its path, none of unbounded length."""
 
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -59,6 +61,21 @@ def test_all_problems_come_at_once_with_their_paths() -> None:
 )
 def test_problem_is_told(value: Any, message: str) -> None:
     assert refused(lambda: read(value), TypeMismatch) == f"the thing is refused: {message}"
+
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def is_text(letter: str) -> bool:
+    with suppress(UsageError):
+        return fields.text(letter) == letter
+    return False
+
+
+def test_each_character_is_text_but_those_that_steer_a_terminal() -> None:
+    wrong = [hex(ord(letter)) for letter in map(chr, range(0x110000)) if is_text(letter) == bool(CONTROL.match(letter))]
+
+    assert wrong == []
 
 
 def test_message_is_bounded() -> None:

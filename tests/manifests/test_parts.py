@@ -183,7 +183,7 @@ def test_variants_for_different_targets_have_different_tags(one: dict[str, Any],
 @given(builders.variants, builders.variants)
 def test_variants_of_one_tag_are_for_the_same_targets(one: Variant, other: Variant) -> None:
     def meaning(made: Variant) -> tuple[object, ...]:
-        spelled = [None if wanted is None else wanted.interval for wanted in (made.cuda, made.torch, made.python)]
+        spelled = [None if wanted is None else wanted.cuts for wanted in (made.cuda, made.torch, made.python)]
         return (made.os, made.cpu, made.accelerator, made.sm, *spelled)
 
     assert one.tag.lower() != other.tag.lower() or meaning(one) == meaning(other)

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.version import Version as PackagingVersion
 
 from manifests.errors import UsageError
 from manifests.ranges import Range
-from manifests.versions import Version
-from tests.manifests import npm_ranges
-from tests.manifests.builders import UNHURRIED, range_texts, ranges, refused
+from manifests.versions import Version, pep440_sort_key
+from tests.manifests import npm_ranges, packaging_ranges
+from tests.manifests.builders import UNHURRIED, range_texts, ranges, refused, versions
 
 VECTORS = Path(__file__).parents[3] / "shared" / "vectors" / "resolver" / "semver_ranges_include.json"
 
@@ -100,6 +101,8 @@ def test_ranges_of_node_semver_match() -> None:
         ("<2", "2.0.0-dev.0", False),
         ("<2.0.0-rc.2", "2.0.0-rc.1", True),
         (">=1.0.0 !=2.0.0-rc.1", "2.0.0-rc.2", False),
+        (">=2.0.0-rc.1 <2.0.0", "2.0.0-rc.2", True),
+        (">=2.0.0-rc.1 || <2.0.0", "2.0.0-dev.0", False),
         ("*", "1.0.0-rc.1", False),
     ],
 )
@@ -118,6 +121,23 @@ def test_prerelease_on_request_stays_within_the_interval() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("<1.2.0", False),
+        ("<1.2.0+cpu", False),
+        ("!=1.2.0-rc.2 <1.2.0", False),
+        ("<=1.2.0", True),
+        ("<1.2.0-rc.2", True),
+        (">=1.2.0-alpha.1 <1.2.0", True),
+        (">=1.2.0-alpha.1 || <1.2.0", True),
+        ("<1.2.1", True),
+    ],
+)
+def test_version_below_a_release_is_no_prerelease_of_it_unless_one_is_named(text: str, *, fact: bool) -> None:
+    assert Range.parse(text).contains(Version.parse("1.2.0-rc.1"), pre=True) is fact
+
+
+@pytest.mark.parametrize(
     ("text", "number", "hint"),
     [
         ("1", "1", "write `==1.0.0`, `~1` or `>=1,<2`"),
@@ -125,6 +145,7 @@ def test_prerelease_on_request_stays_within_the_interval() -> None:
         ("1.2.3", "1.2.3", "write `==1.2.3`, `~1.2` or `>=1.2,<2`"),
         (">=1.0 2.3.4", "2.3.4", "write `==2.3.4`, `~2.3` or `>=2.3,<3`"),
         ("^1 || 1.2.3-rc.1", "1.2.3-rc.1", "write `==1.2.3`, `~1.2` or `>=1.2,<2`"),
+        ("1.2.3+linux", "1.2.3+linux", "write `==1.2.3`, `~1.2` or `>=1.2,<2`"),
     ],
 )
 def test_bare_number_is_refused_with_what_to_write(text: str, number: str, hint: str) -> None:
@@ -238,8 +259,8 @@ def test_upper_bound_is_told(text: str, *, fact: bool) -> None:
     [
         ("==1.2.3", "1.2.3"),
         ("= 1.2.3", "1.2.3"),
-        (" ==1.2.3-rc.1 ", "1.2.3rc1"),
-        ("==1.2.3+cpu", "1.2.3"),
+        (" ==1.2.3-rc.1 ", "1.2.3-rc.1"),
+        ("==1.2.3+cpu", "1.2.3+cpu"),
         ("==1.2", None),
         ("==1.2.x", None),
         ("==1.2.3 ==1.2.3", None),
@@ -254,6 +275,44 @@ def test_exact_is_the_version_of_a_range_that_names_one(text: str, version: str 
     exact = Range.parse(text).exact
 
     assert (None if exact is None else str(exact)) == version
+
+
+BETWEEN = [
+    f"{release}{suffix}"
+    for release in ("0.0.0", "0.0.1", "1.2", "1.2.3", "2.0")
+    for suffix in ("", "+cpu", ".dev0", "a0.dev1", "a1.post2", "rc1.dev3", "rc1", ".post1", ".post1.dev0", ".4rc1")
+]
+
+
+@pytest.mark.property
+@UNHURRIED
+@given(range_texts)
+def test_a_range_spans_what_packaging_has_in_its_interval(text: str) -> None:
+    interval, parsed = packaging_ranges.interval(text), Range.parse(text)
+
+    spanned = {version: parsed.spans(pep440_sort_key(version) or ()) for version in BETWEEN}
+
+    assert spanned == {
+        version: interval.contains(PackagingVersion(version).public, prereleases=True) for version in BETWEEN
+    }
+
+
+@pytest.mark.property
+@UNHURRIED
+@given(range_texts, versions)
+def test_a_range_contains_what_packaging_has_in_its_interval(text: str, version: Version) -> None:
+    interval, packaged = packaging_ranges.interval(text), PackagingVersion(version.text).public
+
+    assert Range.parse(text).contains(version, pre=True) == interval.contains(packaged, prereleases=True)
+
+
+@pytest.mark.property
+@UNHURRIED
+@given(range_texts, range_texts)
+def test_ranges_intersect_where_packaging_s_intervals_do(one: str, other: str) -> None:
+    common = packaging_ranges.interval(one) & packaging_ranges.interval(other)
+
+    assert Range.parse(one).intersects(Range.parse(other)) is not common.is_empty
 
 
 @pytest.mark.property
@@ -280,7 +339,10 @@ def test_ranges_with_a_common_version_intersect(one: Range, other: Range) -> Non
         ("==1.0.0", "!=1.0.0", False),
         (">=3 <2", "*", False),
         ("<1.0", ">=1.0.0-rc.1", False),
-        ("<1.0.0", ">=1.0.0-rc.1", True),
+        ("<1.0.0", ">=1.0.0-rc.1", False),
+        ("<1.0.0-rc.2", ">=1.0.0-rc.1", True),
+        (">=1.0.0-rc.1 <1.0.0", ">=1.0.0-rc.1", True),
+        ("<=1.0.0", "==1.0.0-rc.1", True),
         ("<2", ">=2.0.0-dev.0", False),
     ],
 )

@@ -172,15 +172,25 @@ def test_every_open_range_is_named(where: Target | None) -> None:
     assert (finding.severity, finding.remedy) == (Severity.WASTE, "spm uninstall audio-encoder")
 
 
-def test_accepted_fallback_stays_a_finding() -> None:
-    facts = PluginFacts.of_manifest(sound(), fallback="built for torch 2.12")
+@pytest.mark.parametrize(
+    ("fallback", "why"),
+    [
+        ("audio-encoder 2.0.5 was accepted as a fallback: 2.1.0 needs torch", "2.1.0 needs torch"),
+        ("2.0.5 instead of the installed 2.1.0, which was yanked", None),
+        ("audio-encoder 2.0.5 is kept by the lockfile although 2.1.0 is newer", None),
+    ],
+)
+def test_accepted_fallback_stays_a_finding_that_names_it_once(fallback: str, why: str | None) -> None:
+    facts = PluginFacts.of_manifest(sound(), fallback=fallback)
 
     (finding,) = find_traps(facts, ONLY_CPU)
 
     assert finding.trap == "range-unbounded"
-    assert finding.message == "`audio-encoder` 2.0.5 is not the newest in range: built for torch 2.12"
-    assert finding.evidence == {"fallback": "built for torch 2.12"}
-    assert finding.remedy == "spm install audio-encoder"
+    assert finding.message == (
+        f"`audio-encoder` 2.0.5 is not the newest in range; when it was accepted: {why or fallback}"
+    )
+    assert finding.evidence == {"fallback": fallback}
+    assert finding.remedy == "spm outdated"
 
 
 @pytest.mark.parametrize(

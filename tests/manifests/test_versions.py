@@ -3,12 +3,20 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from packaging.version import Version as PackagingVersion
 
 from manifests.errors import UsageError
-from manifests.versions import Version
+from manifests.versions import Version, pep440_sort_key
 from tests.manifests.builders import UNHURRIED, refused, version_texts, versions
+
+few = st.integers(0, 3)
+labelled = st.sampled_from(["", "-dev.0", "-dev.2", "-alpha.0", "-alpha.1", "-beta.3", "-rc.0", "-rc.2"])
+
+
+def packaged(version: Version) -> PackagingVersion:
+    return PackagingVersion(PackagingVersion(version.text).public)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +123,45 @@ def test_parsing_the_text_of_a_version_gives_it_back(text: str) -> None:
 
     assert Version.parse(str(version)) == version
     assert str(version) == text
+
+
+@pytest.mark.property
+@UNHURRIED
+@given(versions, versions)
+def test_order_is_that_of_packaging_for_any_two(one: Version, other: Version) -> None:
+    ours, theirs = packaged(one), packaged(other)
+
+    assert (one < other) == (one.sort_key < other.sort_key) == (ours < theirs)
+    assert (one == other) == (one.sort_key == other.sort_key) == (ours == theirs)
+
+
+@st.composite
+def pep440_texts(draw: st.DrawFn) -> str:
+    numbers = st.integers(0, 3)
+    release = ".".join(str(draw(numbers)) for _ in range(draw(st.integers(1, 4))))
+    pre = draw(st.sampled_from(["", "a{}", "b{}", "rc{}"]))
+    post, dev = draw(st.sampled_from(["", ".post{}"])), draw(st.sampled_from(["", ".dev{}"]))
+    local = draw(st.sampled_from(["", "+cu126", "+cpu.1"]))
+    return release + "".join(part.format(draw(numbers)) for part in (pre, post, dev)) + local
+
+
+@pytest.mark.property
+@settings(UNHURRIED, max_examples=600)
+@given(pep440_texts(), st.builds("{}.{}.{}{}".format, few, few, few, labelled))
+def test_python_s_spelling_stands_among_releases_where_packaging_puts_it(text: str, release: str) -> None:
+    theirs, version = PackagingVersion(PackagingVersion(text).public), Version.parse(release)
+    ours = packaged(version)
+
+    key = pep440_sort_key(text)
+
+    assert key is not None
+    assert (key < version.sort_key) == (theirs < ours)
+    assert (key == version.sort_key) == (theirs == ours)
+
+
+@pytest.mark.parametrize("text", ["", "x", "2.13.0-", "1!2.0", "2.x"])
+def test_what_counts_otherwise_stands_nowhere(text: str) -> None:
+    assert pep440_sort_key(text) is None
 
 
 @pytest.mark.property
