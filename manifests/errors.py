@@ -72,6 +72,12 @@ class NotFound(ResolutionError):
     default_reason = "not-found"
 
 
+class LockDrift(ResolutionError):
+    """What is to be installed is not what the lockfile says, or the lockfile is not what spm.toml says."""
+
+    default_reason = "lock-drift"
+
+
 class WasteTrapFound(SpmError):
     exit_code = 11
     default_reason = "waste-trap"
@@ -237,6 +243,18 @@ class ConfigMissing(ConfigError):
     default_reason = "conf-missing"
 
 
+class OtherRegistry(ConfigError):
+    """A project, or its lockfile, is of another registry than the store's own."""
+
+    default_reason = "conf-registry"
+
+
+class LockMissing(ConfigError):
+    """A project's spm.toml or spm.lock is not there."""
+
+    default_reason = "lock-missing"
+
+
 class ConfigSyntax(ConfigError):
     default_reason = "conf-syntax"
 
@@ -298,6 +316,12 @@ class LimitReached(SpmError):
 class PolicyDenied(SpmError):
     exit_code = 42
     default_reason = "policy-denied"
+
+
+class InUse(PolicyDenied):
+    """A host runs what was to be removed."""
+
+    default_reason = "in-use"
 
 
 class WorkerError(SpmError):

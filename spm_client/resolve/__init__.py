@@ -2,6 +2,16 @@
 
 from spm_client.resolve.provider import Provider
 from spm_client.resolve.requirement import Requirement, parse_spec
-from spm_client.resolve.solver import Pin, Resolution, resolve
+from spm_client.resolve.resolution import Pin, Resolution, resolve
+from spm_client.resolve.universe import NoSolution, solve_universe
 
-__all__ = ["Pin", "Provider", "Requirement", "Resolution", "parse_spec", "resolve"]
+__all__ = [
+    "NoSolution",
+    "Pin",
+    "Provider",
+    "Requirement",
+    "Resolution",
+    "parse_spec",
+    "resolve",
+    "solve_universe",
+]

@@ -6,8 +6,9 @@
    more specific build for *this* kind of machine that cannot be used makes the choice a variant fallback.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from manifests.fit import OTHER_MACHINE, SM, Doubt, Misfit, Unknown, first_doubt, release_doubt, sm_doubt, variant_doubt
 from manifests.index import ReleaseEntry, VariantEntry
@@ -25,6 +26,33 @@ class Fits:
 
 Verdict = Fits | Doubt
 Rank = tuple[int | bool, ...]
+
+
+def judge_for(
+    target: Target, *, exclude_newer: datetime | None = None, force_arch: str | None = None
+) -> Callable[[ReleaseEntry], Verdict]:
+    """Return what judges releases for a target, and by what a person bounds them besides.
+
+    With `force_arch` (`sm_86`), builds with device code count only if it is for exactly that architecture.
+    """
+
+    def judged(release: ReleaseEntry) -> Verdict:
+        if exclude_newer is not None and release.published is None:
+            return Unknown("published", "does not say when it was published, and `--exclude-newer` asks for that")
+        return judge(release, target) if force_arch is None else _judge_exactly(release, target, force_arch)
+
+    return judged
+
+
+def _judge_exactly(release: ReleaseEntry, target: Target, arch: str) -> Verdict:
+    built = {sm for entry in release.variants if entry.variant for sm in entry.variant.sm}
+    if not built:
+        return judge(release, target)
+    exact = tuple(entry for entry in release.variants if entry.variant and arch in entry.variant.sm)
+    if not exact:
+        told = ", ".join(sorted(built))
+        return Misfit("arch", f"is built for {told}, and `--force-arch={arch}` asks for exactly that")
+    return judge(replace(release, variants=exact), target)
 
 
 def judge(release: ReleaseEntry, target: Target) -> Verdict:

@@ -62,7 +62,7 @@ def _is_resolution(chosen: Assignment, roots: list[Requirement]) -> bool:
 
 
 def _is_named(name: PluginName, entry: ReleaseEntry, roots: list[Requirement]) -> bool:
-    return any(wish.name == name and wish.range.exact == entry.version.key for wish in roots)
+    return any(wish.name == name and wish.range.exact == entry.version for wish in roots)
 
 
 def _reached(chosen: Assignment, roots: list[Requirement]) -> set[PluginName]:

@@ -1,21 +1,34 @@
 """What people read when resolving fails, whole, as golden texts in `golden/`."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from manifests.errors import SpmError
+from manifests.index import ReleaseEntry
 from manifests.names import parse_name
+from manifests.parts import Requires
 from manifests.ranges import Range
 from manifests.target import Target
 from spm_client.resolve import Requirement, resolve
 from tests.spm_client.resolve.universe import HOST, Universe, gpu_host, locks, names, release, variant, wishes
 
+MAY, JUNE, JULY = "2026-05-01T00:00:00Z", datetime(2026, 6, 1, tzinfo=UTC), "2026-07-01T00:00:00Z"
 GOLDEN = Path(__file__).parent / "golden"
 Case = tuple[Universe, list[str], Target, dict[str, Any]]
 CASES: dict[str, Callable[[], Case]] = {}
+
+
+def _published(version: str, moment: str) -> ReleaseEntry:
+    return replace(release(version), published=moment)
+
+
+def _requires(name: str, wanted: str) -> Requires:
+    return Requires(plugins=((parse_name(name), Range.parse(wanted)),))
 
 
 def case(make: Callable[[], Case]) -> Callable[[], Case]:
@@ -58,7 +71,7 @@ def dependency_has_no_release_in_range() -> Case:
 
 
 @case
-def many_releases_are_told_by_their_ends() -> Case:
+def long_list_is_cut_and_says_by_how_much() -> Case:
     universe = Universe(
         beat=[release(f"1.{minor}.0", requires={"mel": "^2"}) for minor in range(12)],
         mel=[release(f"{major}.0.0") for major in range(1, 9)],
@@ -181,6 +194,57 @@ def fallback_of_two_where_one_is_accepted() -> Case:
         mel=[release("1.0.0"), release("1.1.0", torch=">=2.14")],
     )
     return universe, ["beat", "mel"], HOST, {"accept_fallback": names("mel")}
+
+
+@case
+def fallback_because_of_what_came_later() -> Case:
+    universe = Universe(
+        beat=[_published("1.0.0", MAY), replace(_published("1.1.0", MAY), requires=_requires("mel", "^2"))],
+        mel=[_published("1.0.0", MAY), _published("2.0.0", JULY)],
+    )
+    return universe, ["beat", "mel"], HOST, {"exclude_newer": JUNE}
+
+
+@case
+def conflict_because_of_what_came_later() -> Case:
+    universe = Universe(
+        beat=[replace(_published("1.0.0", MAY), requires=_requires("mel", "^2"))],
+        mel=[_published("1.0.0", MAY), _published("2.0.0", JULY)],
+    )
+    return universe, ["beat"], HOST, {"exclude_newer": JUNE}
+
+
+@case
+def fallback_because_of_pre_releases_alone() -> Case:
+    universe = Universe(beat=[release("1.0.0"), release("1.1.0", requires={"mel": "^2"})], mel=[release("2.1.0-rc.1")])
+    return universe, ["beat"], HOST, {}
+
+
+@case
+def fallback_because_of_a_fact_behind_another_plugin() -> Case:
+    universe = Universe(
+        alto=[release("1.0.0"), release("2.0.0", requires={"beat": "^1"})],
+        beat=[release("1.0.0", requires={"mel": "^1"}), release("2.0.0")],
+        mel=[release("1.0.0", torch=">=9")],
+    )
+    return universe, ["alto", "beat"], HOST, {}
+
+
+@case
+def fallback_of_many_releases_by_one_fact() -> Case:
+    newer = [release(f"1.{minor}.0", torch=">=2.14") for minor in range(1, 30)]
+    return Universe(mel=[release("1.0.0"), *newer]), ["mel"], HOST, {}
+
+
+@case
+def fallback_of_the_build_of_a_locked_release() -> Case:
+    entry = release("1.0.0", variant(), variant(accelerator="cuda", sm="sm_90"))
+    return Universe(fused=[entry]), ["fused"], gpu_host("sm_86"), {"locked": locks(fused="1.0.0")}
+
+
+@case
+def range_below_what_was_yanked() -> Case:
+    return Universe(mel=[release("1.0.0", yanked="wrong weights")]), ["mel>=2"], HOST, {}
 
 
 @case

@@ -54,7 +54,9 @@ def test_source_says_who_wants_it() -> None:
         ("", "'' is not a plugin specifier", FORMS),
         ("a b", "'a b' is not a plugin specifier", FORMS),
         ("==1.0.0", "'==1.0.0' is not a plugin specifier", FORMS),
-        ("team/log-mel", "'team/log-mel' is not a plugin specifier", FORMS),
+        ("a/b/log-mel", "'a/b/log-mel' is not a plugin specifier", FORMS),
+        ("Team/log-mel", "'Team/log-mel' is not a plugin specifier", FORMS),
+        ("team/", "'team/' is not a plugin specifier", FORMS),
         ("log-mel@", "'log-mel@' is not a plugin specifier: no range follows `@`", FORMS),
         (
             "-log",

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from manifests.errors import FallbackRefused, NotFound, RegistryTimeout, SpmErro
 from manifests.index import ReleaseEntry
 from manifests.names import PluginName, parse_name
 from manifests.ranges import Range
-from spm_client.resolve import Requirement, resolve
+from spm_client.resolve import Requirement, Resolution, resolve
 from spm_client.resolve.fit import tag_of
 from tests.spm_client.resolve.universe import (
     HOST,
@@ -257,7 +258,7 @@ def test_missing_dependency_is_an_error_even_where_an_older_release_would_do_wit
     with pytest.raises(NotFound) as refused:
         solve(universe, "beat", accept_fallback=names("beat"))
 
-    assert refused.value.message == "the registry has no plugin `mel`; it is required by `beat`"
+    assert refused.value.message == "the registry has no plugin `mel`; it is required by `beat` 1.1.0"
 
 
 def test_missing_dependency_of_a_release_that_is_out_of_range_does_not_matter() -> None:
@@ -267,6 +268,47 @@ def test_missing_dependency_of_a_release_that_is_out_of_range_does_not_matter() 
     )
 
     assert solve(universe, "alto", "beat") == {"alto": "1.0.0", "beat": "1.1.0"}
+
+
+def test_missing_dependency_is_an_error_also_where_another_choice_shuts_out_what_requires_it() -> None:
+    universe = Universe(
+        alto=[release("1.0.0", requires={"beat": "^2"}), release("2.0.0", requires={"beat": "^1", "gone": "*"})],
+        beat=[release("1.0.0", requires={"alto": "^2"}), release("2.0.0", requires={"alto": "^1"})],
+    )
+
+    with pytest.raises(NotFound) as refused:
+        solve(universe, "alto", "beat")
+
+    assert refused.value.message == "the registry has no plugin `gone`; it is required by `alto` 2.0.0"
+
+
+def test_lock_keeps_a_lesser_build_only_where_it_is_the_one_that_it_holds() -> None:
+    entry = release("1.0.0", variant(), variant(accelerator="cuda", sm="sm_90"))
+    held = replace(entry, variants=(replace(entry.variants[0], manifest_sha256="a" * 64), entry.variants[1]))
+    builds = {parse_name("fused"): frozenset({"a" * 64})}
+
+    def resolved(entry: ReleaseEntry) -> Resolution:
+        universe, lock = Universe(fused=[entry]), locks(fused="1.0.0")
+        return resolve(universe, wishes("fused"), gpu_host("sm_86"), locked=lock, held_builds=builds)
+
+    pin = only(resolved(held).pins)
+
+    expected = "fused 1.0.0 is kept by the lockfile: variant `cuda-sm_90` is built for sm_90, and the target has sm_86"
+    assert (tag_of(pin.variant), pin.fallback) == ("any", expected)
+    with pytest.raises(FallbackRefused):
+        resolved(entry)
+
+
+def test_what_may_be_bounded_by_others_is_chosen_after_them() -> None:
+    plugins: dict[str, list[ReleaseEntry]] = {}
+    for pair in range(40):
+        plugins[f"alto{pair}"] = [release("1.0.0"), release("2.0.0")]
+        plugins[f"beat{pair}"] = [release("1.0.0"), release("2.0.0", requires={f"alto{pair}": "^1"})]
+    universe = Universe(**plugins)
+
+    found = solve(universe, *plugins)
+
+    assert {found[f"beat{pair}"] for pair in range(40)} == {"2.0.0"}
 
 
 def test_each_plugin_is_asked_for_once() -> None:
