@@ -1,38 +1,20 @@
 """The registry over HTTP, everything bounded in bytes and time. Believes nothing that it hands on.
 
-Redirects are not followed and no content encoding is accepted, so that the bytes are those that were signed.
+Redirects are followed for blobs alone (`blob_request.py`), and no content encoding is accepted, so that the bytes are
+those that were signed.
 """
 
 import hashlib
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
-from http.client import BadStatusLine, RemoteDisconnected
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-import urllib3
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    HTTPError,
-    NewConnectionError,
-    ProtocolError,
-    ReadTimeoutError,
-)
+from manifests.errors import AuthRequired, BadResponse, NotFound, TooBig
+from spm_client.adapters.blob_request import blob_chunks
+from spm_client.adapters.wire import MAX_JSON, TOTAL_SECONDS, Opened, Wire
 
-from manifests.errors import AuthRequired, BadResponse, NotFound, RegistryTimeout, RegistryUnreachable, SpmError, TooBig
-from spm_client.adapters.deadline import Deadline, socket_of, watched_pool
-from spm_client.adapters.problems import refusal_of
-
-CONNECT_SECONDS = 10.0
-READ_SECONDS = 30.0
-TOTAL_SECONDS = 120.0
-"""For one document; a blob has the minimum rate below instead."""
-MINIMUM_RATE = 16 * 1024
-"""Bytes a second that a download must reach on average after its first 30 seconds."""
 NOT_MODIFIED, NOT_FOUND = 304, 404
-CHUNK = 256 * 1024
-MAX_JSON = 8 << 20
 UPLOAD_PART = 8 << 20
 _OFFSET = re.compile(r"[0-9]{1,15}")
 _TOKEN = re.compile(r"[!-~]{1,512}")
@@ -48,27 +30,23 @@ class RegistryClient:
                 hint="`spm login` keeps a token; `SPM_TOKEN` stands before it where it is set",
             )
         self.url = url.rstrip("/")
-        self._headers = {"Accept-Encoding": "identity", "User-Agent": "spm"}
         self._authorization = {"Authorization": f"Bearer {token}"} if token else {}
-        self._pool = watched_pool(
-            maxsize=connections,
-            retries=False,
-            timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
-        )
+        self._wire = Wire(self.url, connections)
 
     def __enter__(self) -> "RegistryClient":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.clear()
+        self._wire.close()
 
     def document(self, path: str, *, max_bytes: int) -> bytes:
         """Return the body of a GET, whole.
 
         Raises: BadResponse, RegistryTimeout, RegistryUnreachable, or the refusal that the registry names.
         """
-        with _Opened(self._send("GET", path)) as response:
-            return self._whole(response, path, max_bytes)
+        url = self.url + path
+        with Opened(self._wire.read(url)) as response:
+            return self._wire.whole(response, url, max_bytes)
 
     def metadata(self, path: str, *, max_bytes: int, held: bytes | None = None, seconds: float | None = None) -> bytes:
         """Return what lies below `/v1/tuf/`: `held` itself where the registry says that nothing has changed since.
@@ -77,44 +55,50 @@ class RegistryClient:
         Raises: as `document`, and TooBig for more than `max_bytes`; NotFound by the status alone, since what stands
         before a registry may answer for it, and that `N+1.root.json` is not there is how TUF says that N is the newest.
         """
-        path = f"/v1/tuf/{path}"
+        url = f"{self.url}/v1/tuf/{path}"
         asked = {} if held is None else {"If-None-Match": f'"{hashlib.sha256(held).hexdigest()}"'}
-        with _Opened(self._send("GET", path, headers=asked)) as response:
+        allowed = TOTAL_SECONDS if seconds is None else seconds
+        with Opened(self._wire.read(url, asked, seconds=allowed)) as response:
             if held is not None and response.status == NOT_MODIFIED:
                 return held
             if response.status == NOT_FOUND:
-                raise NotFound(f"there is nothing at `{self.url}{path}`", url=self.url + path)
-            return self._whole(response, path, max_bytes, beyond=_too_big, seconds=seconds)
+                raise NotFound(f"there is nothing at `{url}`", url=url)
+            return self._wire.whole(response, url, max_bytes, beyond=_too_big, seconds=seconds)
 
-    def blob(self, sha256: str, *, size: int) -> Iterator[bytes]:
-        """Yield a blob as it comes, at most one byte more than `size` says, at no less than the minimum rate."""
-        path = f"/v1/blobs/{sha256}"
-        with _Opened(self._send("GET", path)) as response:
-            self._require_ok(response, path, is_read=True)
-            deadline = time.monotonic() + READ_SECONDS + size / MINIMUM_RATE
-            yield from self._chunks(response, path, size + 1, deadline)
+    def blob(self, sha256: str, *, size: int, offset: int = 0) -> Iterator[bytes]:
+        """Yield a blob as it comes, from a byte on, at most one byte more than `size` says.
+
+        Raises: as `document`; TransferCut, TransferStalled and ConnectionFailed where asking for the rest can help.
+        """
+        return blob_chunks(self._wire, f"{self.url}/v1/blobs/{sha256}", size=size, offset=offset)
 
     def call(self, method: str, path: str, body: Any = None, *, authorized: bool = True) -> dict[str, Any]:
         """Send JSON and return the JSON that comes back."""
+        url = self.url + path
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if data else {}
-        with _Opened(self._send(method, path, data, headers, authorized=authorized)) as response:
-            answer = self._whole(response, path, MAX_JSON, is_read=not authorized)
+        if authorized:
+            sent = self._wire.send(method, url, headers | self._authorization, body=data)
+        else:
+            sent = self._wire.read(url) if method == "GET" else self._wire.send(method, url, headers, body=data)
+        with Opened(sent) as response:
+            answer = self._wire.whole(response, url, MAX_JSON, is_read=not authorized)
         try:
             value = json.loads(answer)
         except (ValueError, RecursionError) as error:
-            raise BadResponse(f"`{self.url}{path}` answered something that is not JSON", url=self.url + path) from error
+            raise BadResponse(f"`{url}` answered something that is not JSON", url=url) from error
         if not isinstance(value, dict):
-            raise BadResponse(f"`{self.url}{path}` answered JSON that is not an object", url=self.url + path)
+            raise BadResponse(f"`{url}` answered JSON that is not an object", url=url)
         return value
 
     def upload_offset(self, path: str) -> int:
         """Return how many bytes of an upload the registry has."""
-        with _Opened(self._send("HEAD", path, authorized=True)) as response:
-            self._require_ok(response, path, is_read=False)
+        url = self.url + path
+        with Opened(self._wire.send("HEAD", url, self._authorization)) as response:
+            self._wire.require_ok(response, url, is_read=False)
             written = response.headers.get("Upload-Offset", "")
         if not _OFFSET.fullmatch(written):
-            raise BadResponse(f"`{self.url}{path}` told no upload offset", url=self.url + path)
+            raise BadResponse(f"`{url}` told no upload offset", url=url)
         return int(written)
 
     def upload(self, path: str, file: BinaryIO, *, offset: int, size: int) -> None:
@@ -134,135 +118,12 @@ class RegistryClient:
             self._put(path, part, {"Content-Range": f"bytes {start}-{start + len(part) - 1}/{size}"})
 
     def _put(self, path: str, body: bytes, headers: dict[str, str]) -> None:
-        headers = {"Content-Type": "application/octet-stream", **headers}
-        with _Opened(self._send("PUT", path, body, headers, authorized=True)) as response:
-            self._whole(response, path, MAX_JSON, is_read=False)
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        headers: dict[str, str] | None = None,
-        *,
-        authorized: bool = False,
-    ) -> urllib3.BaseHTTPResponse:
-        sent = self._headers | (self._authorization if authorized else {}) | (headers or {})
-        try:
-            return self._pool.request(
-                method, self.url + path, body=body, headers=sent, redirect=False, preload_content=False
-            )
-        except HTTPError as error:
-            raise self._unreachable(error, path) from error
-
-    def _whole(
-        self,
-        response: urllib3.BaseHTTPResponse,
-        path: str,
-        max_bytes: int,
-        *,
-        beyond: Callable[..., SpmError] = BadResponse,
-        seconds: float | None = None,
-        is_read: bool = True,
-    ) -> bytes:
-        self._require_ok(response, path, is_read=is_read)
-        allowed = TOTAL_SECONDS if seconds is None else min(seconds, TOTAL_SECONDS)
-        data = b"".join(self._chunks(response, path, max_bytes + 1, time.monotonic() + allowed))
-        if len(data) > max_bytes:
-            raise beyond(f"`{self.url}{path}` sent more than the {max_bytes} bytes allowed", url=self.url + path)
-        return data
-
-    def _chunks(self, response: urllib3.BaseHTTPResponse, path: str, limit: int, deadline: float) -> Iterator[bytes]:
-        """Yield the body in pieces and stop after `limit` bytes; a cut body is a refusal."""
-        left = limit
-        with Deadline(deadline - time.monotonic(), socket_of(response)) as watch:
-            while left:
-                try:
-                    chunk = response.read1(min(CHUNK, left))
-                except HTTPError as error:
-                    raise (self._too_slow(path) if watch.is_over else self._unreachable(error, path)) from error
-                if watch.is_over or time.monotonic() > deadline:
-                    raise self._too_slow(path)
-                if not chunk:
-                    return
-                left -= len(chunk)
-                yield chunk
-
-    def _too_slow(self, path: str) -> RegistryTimeout:
-        return RegistryTimeout(
-            f"`{self.url}{path}` was too slow and was given up",
-            hint="run the command again when the network is better",
-            url=self.url + path,
-        )
-
-    def _require_ok(self, response: urllib3.BaseHTTPResponse, path: str, *, is_read: bool) -> None:
-        """Refuse all but a success; what goes without the token is a read, on which the verdict is this host's own."""
-        if encoding := response.headers.get("Content-Encoding"):
-            raise BadResponse(f"`{self.url}{path}` sent the encoding {encoding[:40]!r}, which was not asked for")
-        if 200 <= response.status < 300:
-            return
-        if 300 <= response.status < 400:
-            raise self._redirected(response, path)
-        body = b"".join(self._chunks(response, path, MAX_JSON, time.monotonic() + READ_SECONDS))
-        content_type = response.headers.get("Content-Type", "")
-        raise refusal_of(response.status, content_type, body, url=self.url + path, is_read=is_read)
-
-    def _redirected(self, response: urllib3.BaseHTTPResponse, path: str) -> BadResponse:
-        location = response.headers.get("Location", "")[:200]
-        return BadResponse(
-            f"`{self.url}{path}` answered {response.status} and points to {location!r}, but spm follows no redirect",
-            hint="if the registry has moved, write where it is now as `registry.url` in loader.conf",
-            url=self.url + path,
-            status=response.status,
-            location=location,
-        )
-
-    def _unreachable(self, error: HTTPError, path: str) -> RegistryUnreachable:
-        # A refused connection is a ConnectTimeoutError to urllib3, and no time-out to anybody else.
-        if isinstance(error, ReadTimeoutError | ConnectTimeoutError) and not isinstance(error, NewConnectionError):
-            return RegistryTimeout(
-                f"the registry at `{self.url}` did not answer in time",
-                hint="run the command again, or ask whether the registry is up",
-                url=self.url + path,
-            )
-        if isinstance(error, ProtocolError) and "IncompleteRead" in str(error):
-            return BadResponse(
-                f"`{self.url}{path}` was cut off before its end",
-                hint="run the command again",
-                url=self.url + path,
-            )
-        return RegistryUnreachable(
-            f"the registry at `{self.url}` cannot be reached: {_plainly(error)}",
-            hint="check `registry.url` in loader.conf and whether the registry is up",
-            url=self.url + path,
-        )
-
-
-class _Opened:
-    """Give the connection back whatever happens: drained responses are used again, others are closed."""
-
-    def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
-        self._response = response
-
-    def __enter__(self) -> urllib3.BaseHTTPResponse:
-        return self._response
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:
-            self._response.close()
-        self._response.release_conn()
+        url = self.url + path
+        headers = {"Content-Type": "application/octet-stream", **headers, **self._authorization}
+        with Opened(self._wire.send("PUT", url, headers, body=body)) as response:
+            self._wire.whole(response, url, MAX_JSON, is_read=False)
 
 
 def _too_big(message: str, **context: Any) -> TooBig:
     """Return the refusal of metadata beyond its bound, to which no honest registry comes."""
     return TooBig(message, hint="it was changed on its way or in the registry; nothing of it was used", **context)
-
-
-def _plainly(error: HTTPError) -> str:
-    """Return what the innermost error says, without the objects around it."""
-    inner = error.__cause__ or next((one for one in error.args if isinstance(one, Exception)), error)
-    if isinstance(inner, BadStatusLine) and not isinstance(inner, RemoteDisconnected):
-        return "what answers there does not speak HTTP"
-    if isinstance(inner, OSError) and inner.strerror:
-        return inner.strerror
-    return str(inner).rpartition(": ")[2] or type(error).__name__

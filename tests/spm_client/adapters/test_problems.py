@@ -9,6 +9,7 @@ import pytest
 from manifests import errors
 from manifests.errors import BadResponse, PublishRefused, RegistryRefused, SpmError, WasteTrapFound
 from manifests.parts import TRAPS
+from spm_client.adapters import problems, source
 from spm_client.adapters.problems import refusal_of
 
 URL = "http://127.0.0.1:8080/v1/uploads"
@@ -93,6 +94,14 @@ def test_each_reason_is_its_own_class(reason: str, kind: type[SpmError]) -> None
             "hint": "do this",
         }
     }
+
+
+def test_no_class_of_the_transport_stands_for_a_reason() -> None:
+    assert issubclass(source.TransferCut, errors.BadResponse)
+
+    kinds = {problems._BY_REASON[reason] for reason in ("bad-response", "timeout", "unreachable")}
+
+    assert kinds == {errors.BadResponse, errors.RegistryTimeout, errors.RegistryUnreachable}
 
 
 @pytest.mark.parametrize("reason", ["about:blank", "error", "limit:", "limited", "variant-twin", ""])

@@ -1,16 +1,16 @@
-"""Blobs: taken in by size and digest, held only when sound, laid out as trees."""
+"""Blobs: taken in from whatever disk, held only when sound, laid out as trees."""
 
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from manifests.errors import ContentError, DigestMismatch, SizeMismatch
+from manifests.errors import TypeMismatch
 from manifests.parts import FileEntry
-from spm_client.store.blobs import adopt, holds, lay_out, receive
+from spm_client.store.blobs import adopt, holds, lay_out
 from spm_client.store.layout import Layout
 
 DATA = b"0123456789"
@@ -29,86 +29,6 @@ def put(layout: Layout, data: bytes = DATA) -> Path:
     return layout.blob(sha256)
 
 
-def test_a_file_comes_in_pieces_and_progress_is_told(tmp_path: Path) -> None:
-    told: list[int] = []
-
-    receive(iter([b"0123", b"", b"456789"]), entry("a"), tmp_path / "a", what="`x` 1.0.0", advance=told.append)
-
-    assert (tmp_path / "a").read_bytes() == DATA
-    assert sum(told) == 10
-
-
-def test_an_empty_file_may_come(tmp_path: Path) -> None:
-    receive(iter(()), entry("a", b""), tmp_path / "a", what="`x` 1.0.0", advance=lambda _: None)
-
-    assert (tmp_path / "a").read_bytes() == b""
-
-
-CUT = "the transfer was cut or altered: run the command again, then ask the registry's administrator"
-OTHER = "what the registry serves is not what the author signed: ask its administrator"
-
-
-@pytest.mark.parametrize(
-    ("chunks", "kind", "message", "hint"),
-    [
-        (
-            [DATA[:5], DATA[5:], b"!"],
-            SizeMismatch,
-            "`a` of `x` 1.0.0 came with more than 10 bytes, but the signed manifest says 10; nothing was installed",
-            CUT,
-        ),
-        (
-            [DATA[:5]],
-            SizeMismatch,
-            "`a` of `x` 1.0.0 came with 5 bytes, but the signed manifest says 10; nothing was installed",
-            CUT,
-        ),
-        (
-            [b"9876543210"],
-            DigestMismatch,
-            "`a` of `x` 1.0.0 has the digest "
-            "sha256:7619ee8cea49187f309616e30ecf54be072259b43760f1f550a644945d5572f2, but the signed manifest says "
-            "sha256:84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882; nothing was installed",
-            OTHER,
-        ),
-    ],
-    ids=["too-long", "too-short", "digest"],
-)
-def test_a_wrong_file_is_refused_and_gone(
-    tmp_path: Path, chunks: list[bytes], kind: type[ContentError], message: str, hint: str
-) -> None:
-    with pytest.raises(kind) as refused:
-        receive(iter(chunks), entry("a"), tmp_path / "a", what="`x` 1.0.0", advance=lambda _: None)
-
-    assert (refused.value.message, refused.value.hint) == (message, hint)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_is_taken_after_the_first_byte_too_many(tmp_path: Path) -> None:
-    taken: list[int] = []
-
-    def endless() -> Iterator[bytes]:
-        while True:
-            taken.append(1)
-            yield b"xxxx"
-
-    with pytest.raises(SizeMismatch):
-        receive(endless(), entry("a"), tmp_path / "a", what="`x` 1.0.0", advance=lambda _: None)
-
-    assert len(taken) == 3
-
-
-def test_a_transfer_that_breaks_leaves_no_part(tmp_path: Path) -> None:
-    def broken() -> Iterator[bytes]:
-        yield b"0"
-        raise ConnectionResetError
-
-    with pytest.raises(ConnectionResetError):
-        receive(broken(), entry("a"), tmp_path / "a", what="`x` 1.0.0", advance=lambda _: None)
-
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_what_was_adopted_is_held_and_read_only(layout: Layout) -> None:
     assert not holds(layout, entry("a"))
 
@@ -125,6 +45,28 @@ def test_a_damaged_blob_counts_as_absent(layout: Layout, data: bytes) -> None:
     blob.write_bytes(data)
 
     assert not holds(layout, entry("a"))
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_file_counts_as_absent(layout: Layout, make: Callable[[Path], None]) -> None:
+    place = layout.blob(entry("a").sha256)
+    place.parent.mkdir(parents=True)
+    make(place)
+
+    assert not holds(layout, entry("a"))
+
+
+def test_a_folder_in_a_blob_s_place_is_named(layout: Layout) -> None:
+    place = layout.blob(entry("a").sha256)
+    place.mkdir(parents=True)
+
+    with pytest.raises(TypeMismatch) as refused:
+        put(layout)
+
+    assert (refused.value.message, refused.value.hint) == (
+        f"{place} is no plain file, and spm has one there",
+        "move it elsewhere, and run the command again",
+    )
 
 
 def test_a_link_counts_as_absent_whatever_it_names(layout: Layout) -> None:
@@ -213,3 +155,56 @@ def test_no_umask_opens_a_tree_to_others(layout: Layout) -> None:
 
     tree = layout.root / "tree"
     assert {(tree / path).stat().st_mode & 0o777 for path in ("", "deep", "deep/er")} == {0o755}
+
+
+def _another_disk(monkeypatch: pytest.MonkeyPatch, disk: Path) -> None:
+    """Let renames between a folder and what lies outside it fail, as between two disks."""
+    rename = os.replace
+
+    def replace(source: Path, place: Path) -> None:
+        if source.is_relative_to(disk) != place.is_relative_to(disk):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(source), None, str(place))
+        rename(source, place)
+
+    monkeypatch.setattr(os, "replace", replace)
+
+
+def test_a_file_from_another_disk_is_adopted_all_the_same(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    _another_disk(monkeypatch, layout.blobs)
+
+    blob = put(layout)
+
+    assert holds(layout, entry("a"))
+    assert blob.stat().st_mode & 0o777 == 0o444
+    assert [path.name for path in blob.parent.iterdir()] == [blob.name]
+    assert not (layout.root / "incoming").exists()
+
+
+def test_a_disk_that_is_full_when_a_file_comes_from_another_has_nothing_of_it(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _another_disk(monkeypatch, layout.blobs)
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        put(layout)
+
+    assert list(layout.blob(entry("a").sha256).parent.iterdir()) == []
+    assert (layout.root / "incoming").read_bytes() == DATA
+
+
+def test_the_last_partial_file_that_is_adopted_takes_its_folder_along(layout: Layout) -> None:
+    folder = layout.root / "partial"
+    folder.mkdir(parents=True)
+    files = {entry("a", data).sha256: data for data in (b"one", b"two")}
+    for sha256, data in files.items():
+        (folder / f"{sha256}.owner").write_bytes(data)
+
+    for sha256 in files:
+        assert folder.is_dir()
+        adopt(layout, sha256, folder / f"{sha256}.owner")
+
+    assert not folder.exists()
