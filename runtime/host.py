@@ -14,17 +14,18 @@ from typing import Any
 
 from keys.keyring import LoaderConf
 from manifests.devices import parse_device
-from manifests.errors import ConfigMissing, LayerMissing, UsageError
+from manifests.errors import ConfigMissing, LayerMissing, LimitReached, UsageError
 from manifests.lockfile import Generation, InstalledEntry
 from manifests.manifest import Manifest
-from manifests.names import parse_name
+from manifests.names import PluginName, parse_name
 from manifests.parts import PluginType
 from manifests.target import Target
 from runtime import run_record
 from runtime.batcher import NO_BATCHING
 from runtime.controls import effective, policy_of
-from runtime.generation import current_generation
-from runtime.installed import TrustedConf, dependencies, find_entry, open_entry, read_manifest, trusted_conf
+from runtime.generation import current_generation, current_number
+from runtime.in_use import mark
+from runtime.installed import StoreTrust, dependencies, find_entry, open_entry, read_manifest
 from runtime.instance import Blueprint, Instance
 from runtime.launch import Surroundings, launch_of
 from runtime.placement import place, require_fit
@@ -37,6 +38,7 @@ from runtime.torch_here import no_torch
 __all__ = ["Host", "Instance"]
 
 START_SECONDS = 120.0
+_MARK_ROUNDS = 64
 
 
 class Host:
@@ -89,17 +91,17 @@ class Host:
         Signature and tree are verified before its worker starts, and again whenever it is started anew.
         Raises: NotFound; the refusals of verification; IncompatibleTarget; LayerMissing; PluginFailed; WorkerDied.
         """
-        conf = self._trusted()
-        generation = current_generation(self._root)
-        entry = find_entry(self._root, generation, parse_name(name))
-        manifest = read_manifest(self._root, entry, conf).manifest
-        placed = self._place(manifest, entry, device)
-        with self._lock:
-            self._require_open()
-            instance = self._instances.get((entry.manifest_sha256, placed))
-            if instance is None or instance.is_closed:
-                instance = Instance(self._blueprint(generation, entry, manifest, placed, conf))
-                self._instances[entry.manifest_sha256, placed] = instance
+        trust = self._trusted()
+        with ExitStack() as marks:
+            generation, entry = self._marked(parse_name(name), marks)
+            manifest = read_manifest(self._root, entry, trust.of(entry)).manifest
+            placed = self._place(manifest, entry, device)
+            with self._lock:
+                self._require_open()
+                instance = self._instances.get((entry.manifest_sha256, placed))
+                if instance is None or instance.is_closed:
+                    instance = Instance(self._blueprint(generation, entry, manifest, placed), marks)
+                    self._instances[entry.manifest_sha256, placed] = instance
         instance.wait_ready()
         return instance
 
@@ -109,7 +111,7 @@ class Host:
         Raises: NotFound; the refusals of verification.
         """
         entry = find_entry(self._root, current_generation(self._root), parse_name(name))
-        return read_manifest(self._root, entry, self._trusted()).manifest
+        return read_manifest(self._root, entry, self._trusted().of(entry)).manifest
 
     def close(self) -> None:
         """End every worker and wait until all are gone."""
@@ -132,9 +134,25 @@ class Host:
             # That the file is not there is all that its cause says, too.
             raise error from None
 
-    def _trusted(self) -> TrustedConf:
+    def _trusted(self) -> StoreTrust:
         """Return what may be trusted at this very load."""
-        return trusted_conf(self._root, self._conf(), datetime.now(UTC))
+        return StoreTrust(self._root, self._conf(), datetime.now(UTC))
+
+    def _marked(self, name: PluginName, marks: ExitStack) -> tuple[Generation, InstalledEntry]:
+        """Mark a plugin and all that it requires as run, and return what is installed once they are marked."""
+        for _ in range(_MARK_ROUNDS):
+            generation = current_generation(self._root)
+            entry = find_entry(self._root, generation, name)
+            mark(self._root, (one.manifest_sha256 for one in generation.closure(name)), marks)
+            # Before it was marked, another command may have taken it away.
+            if current_number(self._root) == generation.number:
+                return generation, entry
+            marks.close()
+        raise LimitReached(
+            f"other commands changed `{self._root}` {_MARK_ROUNDS} times while `{name}` was loaded",
+            reason="limit:races",
+            hint="load it again",
+        )
 
     def _place(self, manifest: Manifest, entry: InstalledEntry, device: str | None) -> str:
         target = self._probed()
@@ -157,13 +175,11 @@ class Host:
             self._target = probe_target()
         return self._target
 
-    def _blueprint(
-        self, generation: Generation, entry: InstalledEntry, manifest: Manifest, device: str, conf: LoaderConf
-    ) -> Blueprint:
+    def _blueprint(self, generation: Generation, entry: InstalledEntry, manifest: Manifest, device: str) -> Blueprint:
         policy = entry.bindings.batch_policy or manifest.batch_policy or NO_BATCHING
         bubblewrap = self._find_bubblewrap()
         in_force = {
-            "controls": effective(manifest, conf.memory_bytes).controls,
+            "controls": effective(manifest, self._conf().memory_bytes).controls,
             "policy": policy_of(manifest.capabilities),
         }
 
@@ -186,14 +202,16 @@ class Host:
         )
 
     def _prepare(self, generation: Generation, entry: InstalledEntry, device: str, bubblewrap: Bubblewrap) -> Launch:
-        conf = self._trusted()
-        plugin = open_entry(self._root, entry, conf)
-        required = tuple(open_entry(self._root, other, conf) for other in dependencies(generation, entry.name))
+        trust = self._trusted()
+        plugin = open_entry(self._root, entry, trust.of(entry))
+        required = tuple(
+            open_entry(self._root, other, trust.of(other)) for other in dependencies(generation, entry.name)
+        )
         for one in (plugin, *required):
             require_fit(one.manifest, self._probed())
         around = Surroundings(
             root=self._root,
-            conf=conf,
+            conf=trust.of(entry),
             bubblewrap=bubblewrap,
             environment=os.environ,
             home=os.path.expanduser("~"),

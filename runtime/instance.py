@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +50,10 @@ class Instance:
 
     `instance(x)` runs and waits; `instance.submit(x)` gives a future. Tensors must not change before it is done.
     A future's callbacks run in the instance's own thread: they must not wait for another call of it.
+    `marks` show others that its plugins are run; it takes them over, and closes them when its worker is gone.
     """
 
-    def __init__(self, blueprint: Blueprint) -> None:
+    def __init__(self, blueprint: Blueprint, marks: ExitStack) -> None:
         self._blueprint = blueprint
         self._lock = threading.Condition()
         self._queue: list[_Call] = []
@@ -65,7 +67,12 @@ class Instance:
         self._started: Future[None] = Future()
         # The worker lives no longer than the thread that starts it, so one thread does all for as long as we live.
         self._thread = threading.Thread(target=self._serve, name=f"spm-{blueprint.manifest.name}", daemon=True)
-        self._thread.start()
+        self._marks = marks.pop_all()
+        try:
+            self._thread.start()
+        except BaseException:
+            self._marks.close()
+            raise
 
     @property
     def name(self) -> str:
@@ -339,6 +346,7 @@ class Instance:
         except WorkerDied as error:
             self._not_ended = error
         finally:
+            self._marks.close()
             self._end_calls(left)
 
     def _end_calls(self, left: "Sequence[_Call]") -> None:

@@ -2,6 +2,7 @@
 
 Creating the next number decides who goes first; `current` then follows, and readers believe `current` alone. Whoever
 finds the number taken, or a number above `current` that a killed command has left, finishes that work and plans again.
+What no command can have left there, a damaged one, is never made current.
 """
 
 import os
@@ -13,9 +14,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import replace
 from pathlib import Path
 
-from manifests.errors import FileSetMismatch, LimitReached
+from manifests.errors import FileSetMismatch, LimitReached, SpmError
 from manifests.lockfile import Generation
-from runtime.generation import current_generation
+from runtime.generation import current_generation, listed, read_bounded, read_generation
 from spm_client.store.layout import Layout, make_folder, sync_folder, write_file, write_scratch
 
 _FILE = re.compile(r"[0-9]{6}\.json")
@@ -66,11 +67,15 @@ def commit(
         taken()
         os.replace(pointer, layout.current)
         sync_folder(layout.root)
-        point_at_newest(layout, scratch=scratch)
+        with suppress(FileSetMismatch):  # this commit stands; what is damaged beyond it is for the next command to say
+            point_at_newest(layout, scratch=scratch)
 
 
 def point_at_newest(layout: Layout, *, scratch: Path) -> None:
-    """Let `current` name the newest committed generation, also when another command commits meanwhile."""
+    """Let `current` name the newest committed generation, also when another command commits meanwhile.
+
+    Raises: FileSetMismatch where that is lost or damaged, and `current` is as it was.
+    """
     named = _named(layout)
     if newest_number(layout) < (named or 0) or (named is None and newest_number(layout) == 0):
         raise FileSetMismatch(
@@ -79,6 +84,7 @@ def point_at_newest(layout: Layout, *, scratch: Path) -> None:
             path=str(layout.generations),
         )
     while (newest := newest_number(layout)) != named:
+        _require_whole(layout, newest)
         write_file(layout.current, f"{newest:06d}\n".encode(), scratch=scratch)
         named = newest
 
@@ -98,8 +104,8 @@ def undisturbed() -> Iterator[None]:
 
 def _create(layout: Layout, number: int, written: Path) -> None:
     """Create the file with its whole content at once, or find it taken."""
+    make_folder(layout.generations)
     try:
-        make_folder(layout.generations)
         os.link(written, layout.generation(number))
     except FileExistsError as error:
         raise NumberTaken(number) from error
@@ -112,18 +118,49 @@ def _create(layout: Layout, number: int, written: Path) -> None:
 
 def newest_number(layout: Layout) -> int:
     """Return the number of the newest committed generation; 0 where there is none."""
+    return max(numbers(layout), default=0)
+
+
+def numbers(layout: Layout) -> list[int]:
+    """Return the numbers of all generations that are there, oldest first, whatever their clocks said."""
+    return [int(name[:6]) for name in listed(layout.generations) if _FILE.fullmatch(name)]
+
+
+def damage_beyond(layout: Layout) -> FileSetMismatch | None:
+    """Return why the newest generation cannot be made current, if it is not; it then stays in nobody's way but its own.
+
+    Nothing is removed for that: `current` stands, and a return to an earlier generation goes beyond it.
+    """
+    newest = newest_number(layout)
     try:
-        names = os.listdir(layout.generations)
-    except FileNotFoundError:
-        return 0
-    return max((int(name[:6]) for name in names if _FILE.fullmatch(name)), default=0)
+        if newest > (_named(layout) or 0):
+            _require_whole(layout, newest)
+    except FileSetMismatch as refusal:
+        return refusal
+    return None
+
+
+def _require_whole(layout: Layout, number: int) -> None:
+    try:
+        read_generation(layout.root, number)
+    except SpmError as error:
+        path = layout.generation(number)
+        raise FileSetMismatch(
+            f"`{path}` is the newest generation, but damaged, and cannot be made current: {error.message}; nothing was "
+            "changed",
+            hint=f"restore it from a backup, or remove it (`rm -r {path}`): what is installed now is whole, `spm list` "
+            "shows it",
+            path=str(path),
+            generation=number,
+        ) from error
 
 
 def _named(layout: Layout) -> int | None:
     """Return the number that `current` names: 0 where it is absent, None where it is damaged."""
-    try:
-        with layout.current.open("rb") as file:
-            text = file.read(_MAX_CURRENT)
-    except FileNotFoundError:
+    if not os.path.lexists(layout.current):
         return 0
+    try:
+        text = read_bounded(layout.current, _MAX_CURRENT)
+    except SpmError:
+        return None
     return int(text) if _CURRENT.fullmatch(text) else None

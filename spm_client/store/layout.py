@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from manifests.errors import LimitReached, PolicyDenied, SpmError
+from manifests.errors import LimitReached, LinkRefused, PolicyDenied, SpmError, TypeMismatch
 from manifests.names import PluginName
 
 
@@ -47,14 +47,30 @@ class Layout:
     def generation(self, number: int) -> Path:
         return self.generations / f"{number:06d}.json"
 
+    @property
+    def blobs(self) -> Path:
+        return self.root / "blobs" / "sha256"
+
     def blob(self, sha256: str) -> Path:
-        return self.root / "blobs" / "sha256" / sha256[:2] / sha256
+        return self.blobs / sha256[:2] / sha256
+
+    @property
+    def trees(self) -> Path:
+        return self.root / "plugins"
 
     def tree(self, name: PluginName, release: str) -> Path:
-        return self.root / "plugins" / name / release
+        return self.trees / name / release
+
+    @property
+    def manifests(self) -> Path:
+        return self.root / "manifests"
 
     def manifest(self, sha256: str) -> Path:
-        return self.root / "manifests" / sha256
+        return self.manifests / sha256
+
+    @property
+    def receipts(self) -> Path:
+        return self.root / "receipts"
 
     @property
     def host_key(self) -> Path:
@@ -65,14 +81,33 @@ class Layout:
         return self.root / "host.pub"
 
     def receipt(self, manifest_sha256: str) -> Path:
-        return self.root / "receipts" / f"{manifest_sha256}.json"
+        return self.receipts / f"{manifest_sha256}.json"
 
 
 def make_folder(path: Path, *, mode: int = 0o755) -> None:
-    """Create a folder of the store and its parents, which no umask opens to others."""
-    if not path.is_dir():
-        make_folder(path.parent)
+    """Create a folder of the store and its parents, which no umask opens to others.
+
+    Raises: LinkRefused for a link that leads nowhere; TypeMismatch for what is no folder; OSError.
+    """
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    try:
         path.mkdir(mode=mode, exist_ok=True)
+    except FileExistsError:
+        if path.is_symlink() and not path.exists():
+            raise LinkRefused(
+                f"{path} is a symbolic link that leads nowhere, and spm has a folder there",
+                hint=f"`rm {path}`, after a look at what put it there",
+                path=str(path),
+            ) from None
+        if os.path.lexists(path) and not path.is_dir():
+            raise TypeMismatch(
+                f"{path} is no folder, and spm has one there",
+                hint="move it elsewhere, and run the command again",
+                path=str(path),
+            ) from None
+        raise  # another command has just removed it
 
 
 def write_file(path: Path, data: bytes, *, scratch: Path, mode: int = 0o644) -> None:
@@ -130,6 +165,15 @@ def _refusal(error: OSError, root: Path) -> SpmError:
             hint="run as the store's owner, or name another store with `--root`",
             path=str(place),
         )
+    if error.errno == errno.EXDEV:
+        return LimitReached(
+            f"`{place}` lies on another disk than `{root / 'tmp'}`, and spm moves folders into place at once, which "
+            "needs one disk; nothing was changed",
+            reason="limit:disks",
+            hint="let all of the store lie on one disk; only its folder `blobs` may be on another",
+            path=str(place),
+        )
+    place = error.filename2 or place  # of a move, where it was to go
     return LimitReached(
         f"the store `{root}` failed: {error.strerror or error} at `{place}`", reason="limit:io", path=str(place)
     )

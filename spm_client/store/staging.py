@@ -3,13 +3,13 @@
 import errno
 import os
 import re
-import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spm_client.store.layout import Layout, make_folder
+from spm_client.store.partial import settle
 
 _ROUNDS = 64
 
@@ -21,8 +21,13 @@ def staging(layout: Layout) -> Iterator[Path]:
     try:
         sweep(layout, folder)
         yield folder
+    except BaseException as error:
+        settle(layout, folder.name, error)
+        raise
     finally:
-        remove_tree(folder)
+        # What cannot be removed, as a file that somebody made immutable, undoes no command: it is swept another time.
+        with suppress(OSError):
+            remove_tree(folder)
         _leave(layout)
 
 
@@ -33,7 +38,10 @@ def sweep(layout: Layout, scratch: Path) -> None:
             claimed = scratch / folder.name
             with suppress(FileNotFoundError):  # another command has claimed it first
                 folder.rename(claimed)
-                remove_tree(claimed)
+                try:
+                    remove_tree(claimed)
+                except OSError:
+                    claimed.rename(folder)
 
 
 def _own_folder(layout: Layout) -> Path:
@@ -57,17 +65,33 @@ def _leave(layout: Layout) -> None:
 
 def is_shared(layout: Layout, scratch: Path) -> bool:
     """Tell whether another command is at work in the store; `scratch` lies in this command's own folder."""
+    return bool(at_work(layout, scratch))
+
+
+def at_work(layout: Layout, scratch: Path) -> list[Path]:
+    """Return the scratch folders of other commands; `scratch` lies in this command's own one."""
     own = scratch.relative_to(layout.tmp).parts[0]
-    return any(folder.name != own for folder in layout.tmp.iterdir())
+    return sorted(layout.tmp / name for name in os.listdir(layout.tmp) if name != own and not _is_left(name))
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder of ours, read-only parts included. Links are removed, never followed."""
+    """Remove a folder of ours, read-only parts included. Links are removed, never followed.
+
+    By path, with one descriptor at a time: it must also work where no more can be opened.
+    """
     if not folder.is_dir() or folder.is_symlink():
         return
-    for path, _, _ in os.walk(folder):
-        os.chmod(path, 0o700)
-    shutil.rmtree(folder)
+    os.chmod(folder, 0o700)
+    # Each folder before it is walked: one that cannot be read would be passed over.
+    for path, folders, _ in os.walk(folder):
+        for inner in folders:
+            if not os.path.islink(os.path.join(path, inner)):
+                os.chmod(os.path.join(path, inner), 0o700)
+    for path, folders, files in os.walk(folder, topdown=False):
+        links = [name for name in folders if os.path.islink(os.path.join(path, name))]
+        for name in (*files, *links):
+            os.unlink(os.path.join(path, name))
+        os.rmdir(path)
 
 
 def _place() -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from keys.trust_state import TrustState, read_trust_state
 from manifests.errors import ContentError, LimitReached, SpmError, Undecided
-from runtime.generation import read_bounded
+from runtime.generation import listed, read_bounded
 from spm_client.store.generations import MAX_RACES, lost_races
 from spm_client.store.layout import Layout, make_folder, sync_folder, write_scratch
 
@@ -129,10 +129,7 @@ def _within(number: int) -> int:
 
 
 def _numbers(layout: Layout) -> list[int]:
-    try:
-        return sorted(int(name[:6]) for name in os.listdir(layout.trust) if _FILE.fullmatch(name))
-    except FileNotFoundError:
-        return []
+    return [int(name[:6]) for name in listed(layout.trust) if _FILE.fullmatch(name)]
 
 
 def _prune(layout: Layout, own: int) -> None:

@@ -1,22 +1,28 @@
-"""Uninstall: commit a generation without the plugins, then remove their trees. Resolves and fetches nothing."""
+"""Uninstall: commit a generation without the plugins, then take away their trees. Resolves and fetches nothing.
 
-from manifests.errors import NotFound, Unsatisfiable
+Manifests and blobs stay, so that a rollback can lay the trees out again; `spm gc` frees them.
+"""
+
+from manifests.errors import Unsatisfiable
 from manifests.lockfile import Generation, InstalledEntry
 from manifests.names import PluginName
 from runtime.generation import current_generation
+from runtime.in_use import excluded
 from spm_client.store.generations import MAX_RACES, NumberTaken, commit, lost_races, point_at_newest
 from spm_client.store.layout import Layout, refusals
 from spm_client.store.staging import staging
-from spm_client.workflows.place import remove_trees
+from spm_client.workflows.near import not_installed
+from spm_client.workflows.take_away import remove_trees
 
 
 def uninstall(
-    names: tuple[PluginName, ...], layout: Layout, *, created: str
+    names: tuple[PluginName, ...], layout: Layout, *, created: str, is_known_idle: bool = False
 ) -> tuple[Generation, tuple[InstalledEntry, ...]]:
     """Remove plugins, and what was installed only for them.
 
     Returns the generation that now stands and the entries that are gone.
-    Raises: NotFound for one that is not installed; Unsatisfiable when another installed plugin requires one.
+    Raises: NotFound for one that is not installed; Unsatisfiable when another installed plugin requires one; InUse when
+    a host runs one; Undecided when the disk cannot tell, unless `is_known_idle`.
     """
     with refusals(layout.root), staging(layout) as scratch:
         for _ in range(MAX_RACES):
@@ -25,11 +31,14 @@ def uninstall(
             gone = plan(base, names)
             kept = tuple(entry for entry in base.plugins if entry not in gone)
             generation = base.following(created=created, plugins=kept)
+            # A host that begins between here and the removal keeps its tree: `remove_trees` asks again.
+            with excluded(layout.root, _shown(gone), is_known_idle=is_known_idle):
+                pass
             try:
                 commit(layout, generation, scratch=scratch)
             except NumberTaken:
                 continue
-            remove_trees(gone, layout, scratch)
+            remove_trees(gone, layout, scratch, is_known_idle=is_known_idle)
             return generation, gone
     raise lost_races(layout)
 
@@ -43,9 +52,13 @@ def plan(base: Generation, names: tuple[PluginName, ...]) -> tuple[InstalledEntr
     return tuple(entry for entry in base.plugins if entry.name not in kept)
 
 
+def _shown(gone: tuple[InstalledEntry, ...]) -> dict[str, str]:
+    return {entry.manifest_sha256: f"`{entry.name}` {entry.release}" for entry in gone}
+
+
 def _require_removable(base: Generation, name: PluginName, names: tuple[PluginName, ...]) -> None:
     if base.find(name) is None:
-        raise NotFound(f"`{name}` is not installed", hint="`spm list` shows what is", name=name)
+        raise not_installed(name, (entry.name for entry in base.plugins))
     if dependants := [other for other in base.dependants(name) if other not in (*names, name)]:
         listed = ", ".join(f"`{other}`" for other in dependants)
         above = [entry.name for entry in base.plugins if any(one.name in names for one in base.closure(entry.name))]

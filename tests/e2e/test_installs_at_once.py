@@ -2,10 +2,13 @@
 
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from tests.e2e.commands import SECONDS, SPM, Client
+from tests.fakes.served_files import ServedFiles
+from tests.fakes.simulated_registry import SimulatedRegistry
 
 pytestmark = pytest.mark.e2e
 
@@ -18,7 +21,7 @@ def at_once(client: Client, commands: Sequence[tuple[str, ...]]) -> None:
         )
         for command in commands
     ]
-    said = [process.communicate(timeout=SECONDS)[1] for process in started]
+    said = [process.communicate(timeout=len(commands) * SECONDS)[1] for process in started]
     assert [(process.returncode, words) for process, words in zip(started, said, strict=True)] == [(0, "")] * len(said)
 
 
@@ -71,3 +74,25 @@ def test_an_install_and_an_uninstall_at_once_both_stand(client: Client) -> None:
     client.require_sound()
     client.spm("install", "gamma").ok()
     client.require_sound()
+
+
+def test_thirty_two_commands_on_overlapping_sets_all_stand_and_gc_frees_what_is_left(tmp_path: Path) -> None:
+    registry, client = SimulatedRegistry(), Client(tmp_path)
+    registry.publish("base")
+    for number in range(8):
+        registry.publish(f"leaf-{number}", requires=["base"])
+        registry.publish(f"old-{number}")
+    with ServedFiles(registry.file) as served:
+        client.trust(registry.loader_conf(served.url))
+        client.spm("install", *(f"old-{number}" for number in range(8))).ok()
+        installs = [("install", f"leaf-{number % 8}", f"leaf-{number // 3}") for number in range(24)]
+        uninstalls = [("uninstall", f"old-{number}") for number in range(8)]
+
+        at_once(client, [command for four in zip(*[iter(installs)] * 3, uninstalls, strict=True) for command in four])
+
+    assert client.installed() == {"base": "1.0.0"} | {f"leaf-{number}": "1.0.0" for number in range(8)}
+    client.require_sound()
+    assert client.spm("gc", "--keep", "1").ok().document["is_complete"]
+    assert sorted(path.name for path in (client.store / "plugins").iterdir()) == sorted(client.installed())
+    client.require_sound()
+    assert not (client.store / "tmp").exists()

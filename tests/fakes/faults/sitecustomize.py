@@ -1,6 +1,7 @@
 """Faults from inside a Python process that has this folder on its PYTHONPATH. Imported by nobody.
 
 FAST_CLOCK=N makes its monotonic clock go N times as fast.
+NO_FLOCK=NAME makes every flock(2) fail with the error of that name, as a disk without locks does.
 FAULT=KIND strikes at the FAULT_AT-th change in the folder FAULT_IN, counted from 1. A change is what Python's audit
 events call making, moving, linking and removing, or opening to write. Kinds:
   list        none strikes; each change is a line on stderr
@@ -45,6 +46,19 @@ def _watch(kind: str, folder: str, at: int) -> None:
     sys.addaudithook(watch)
 
 
+def _without_locks(name: str) -> None:
+    import fcntl
+
+    number = getattr(errno, name)
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    fcntl.flock = refuse
+
+
+if "NO_FLOCK" in os.environ:
+    _without_locks(os.environ["NO_FLOCK"])
 if "FAST_CLOCK" in os.environ:
     _hurry(int(os.environ["FAST_CLOCK"]))
 if "FAULT" in os.environ:

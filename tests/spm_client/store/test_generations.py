@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifests.errors import FileSetMismatch, LimitReached
-from manifests.lockfile import Generation, InstalledEntry
+from manifests.errors import FileSetMismatch, LimitReached, LinkRefused
+from manifests.lockfile import MAX_GENERATION_BYTES, Generation, InstalledEntry
 from manifests.names import PluginName
 from manifests.parts import PluginType
 from manifests.versions import Version
-from spm_client.store.generations import NumberTaken, commit, point_at_newest, read_current
+from spm_client.store.generations import NumberTaken, commit, damage_beyond, point_at_newest, read_current
 from spm_client.store.layout import Layout, write_scratch
 from spm_client.store.staging import staging
+from tests.e2e.snapshots import snapshot
 
 MOMENT = "2026-01-31T12:00:00Z"
 LOST = "restore the folder from a backup, or remove `current` to begin from the newest that is there"
@@ -124,6 +125,69 @@ def test_the_newest_generation_lost_is_no_silent_rollback(layout: Layout, scratc
         point_at_newest(layout, scratch=scratch)
 
     assert layout.current.read_bytes() == b"000002\n"
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+@pytest.mark.parametrize("kind", ["damaged", "another's", "folder", "link", "dangling", "pipe", "too big"])
+def test_a_damaged_generation_is_never_made_current(
+    layout: Layout, scratch: Path, kind: str, is_followed: bool
+) -> None:
+    commit(layout, generation(1, "beta"), scratch=scratch)
+    path = layout.generation(2)
+    why = spoil(path, kind, layout)
+    if is_followed:
+        layout.current.write_bytes(b"damaged")
+    before = snapshot(layout.root)
+
+    with pytest.raises(FileSetMismatch) as refused:
+        point_at_newest(layout, scratch=scratch)
+
+    assert (refused.value.message, refused.value.hint) == (
+        f"`{path}` is the newest generation, but damaged, and cannot be made current: {why}; nothing was changed",
+        f"restore it from a backup, or remove it (`rm -r {path}`): what is installed now is whole, `spm list` shows it",
+    )
+    assert snapshot(layout.root) == before
+
+
+def spoil(path: Path, kind: str, layout: Layout) -> str:
+    """Put there what is no generation; return what is said of it."""
+    if kind == "damaged":
+        path.write_bytes(b"{")
+        why = "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
+        return f"the generation file is not JSON: {why}"
+    if kind == "another's":
+        path.write_bytes(generation(1, "beta").to_bytes())
+        return f"{path} is of generation 1, not of 2"
+    if kind == "too big":
+        path.touch()
+        os.truncate(path, MAX_GENERATION_BYTES + 1)
+        return f"{path} has more than the {MAX_GENERATION_BYTES} bytes allowed"
+    if kind in ("link", "dangling"):
+        path.symlink_to(layout.generation(1) if kind == "link" else "nowhere")
+        return f"{path} is a symbolic link, the store has none"
+    os.mkfifo(path) if kind == "pipe" else path.mkdir()
+    return f"{path} is no plain file"
+
+
+def test_what_is_damaged_beyond_a_commit_does_not_undo_it(layout: Layout, scratch: Path) -> None:
+    commit(layout, generation(1), scratch=scratch)
+    layout.generation(3).write_bytes(b"")
+
+    commit(layout, generation(2, "beta"), scratch=scratch)
+
+    assert read_current(layout, "team.example") == generation(2, "beta")
+    assert damage_beyond(layout) is not None
+
+
+@pytest.mark.parametrize("is_dangling", [False, True])
+def test_a_link_for_the_generations_does_not_count_as_none(layout: Layout, scratch: Path, is_dangling: bool) -> None:
+    layout.generations.symlink_to(layout.root / ("nowhere" if is_dangling else "tmp"))
+
+    with pytest.raises(LinkRefused) as refused:
+        point_at_newest(layout, scratch=scratch)
+
+    assert refused.value.message == f"{layout.generations} is a symbolic link, the store has none"
+    assert not layout.current.exists()
 
 
 @pytest.mark.parametrize("name", ["000009.json~", "000009.jsom", "00009.json", "٠٠٠٠٠٩.json", "current", ".000009"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manifests.errors import LimitReached, PolicyDenied, SpmError
+from manifests.errors import LimitReached, LinkRefused, PolicyDenied, SpmError, TypeMismatch
 from manifests.names import PluginName
 from spm_client.store.layout import Layout, make_folder, refusals, write_file
 
@@ -86,6 +86,30 @@ def test_a_folder_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     make_folder(tmp_path / "a")
 
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
+
+
+def test_a_link_that_leads_nowhere_is_no_folder_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("nowhere")
+
+    with pytest.raises(LinkRefused) as refused:
+        make_folder(tmp_path / "a" / "b")
+
+    assert (refused.value.message, refused.value.hint) == (
+        f"{tmp_path / 'a'} is a symbolic link that leads nowhere, and spm has a folder there",
+        f"`rm {tmp_path / 'a'}`, after a look at what put it there",
+    )
+
+
+def test_a_file_where_a_folder_belongs_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+
+    with pytest.raises(TypeMismatch) as refused:
+        make_folder(tmp_path / "a")
+
+    assert (refused.value.message, refused.value.hint) == (
+        f"{tmp_path / 'a'} is no folder, and spm has one there",
+        "move it elsewhere, and run the command again",
+    )
 
 
 FREE = "free some space there and run the command again"

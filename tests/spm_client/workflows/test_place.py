@@ -1,16 +1,20 @@
 """Moving verified plugins into place: all or none, damage found and mended, nothing taken from another command."""
 
+import errno
+import fcntl
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from keys.verified import VerifiedManifest
-from manifests.errors import DigestMismatch
+from manifests.errors import DigestMismatch, InUse, TypeMismatch
 from manifests.lockfile import InstalledEntry
 from manifests.names import PluginName
 from manifests.versions import Version
+from runtime.in_use import mark
 from spm_client.store.blobs import holds
 from spm_client.store.layout import Layout
 from spm_client.store.staging import staging
@@ -112,9 +116,10 @@ def test_a_disk_that_fails_at_any_folder_undoes_the_rest(layout: Layout, step: s
     (layout.root / step).write_bytes(b"a file in the way")
     before = snapshot(layout.root)
 
-    with pytest.raises(OSError, match=r"File exists|Not a directory"):
+    with pytest.raises(TypeMismatch) as refused:
         place(layout, builders.verified())
 
+    assert refused.value.message == f"{layout.root / step} is no folder, and spm has one there"
     assert snapshot(layout.root) == before
 
 
@@ -180,15 +185,17 @@ def test_with_another_command_at_work_sound_trees_stay(layout: Layout) -> None:
     assert is_sound(layout, verified)
 
 
-def test_an_uninstalled_release_is_removed_whole(layout: Layout) -> None:
+def test_the_tree_of_an_uninstalled_release_is_removed_and_what_a_rollback_needs_stays(layout: Layout) -> None:
     kept, gone = builders.verified(), other()
     place(layout, kept, gone)
+    manifest = snapshot(layout.manifest(gone.sha256))
 
     with staging(layout) as scratch:
         remove_trees((entry_of(gone),), layout, scratch)
 
     assert not tree_of(layout, gone).exists()
-    assert not layout.manifest(gone.sha256).exists()
+    assert snapshot(layout.manifest(gone.sha256)) == manifest
+    assert all(holds(layout, entry) for entry in gone.manifest.files)
     assert is_sound(layout, kept)
 
 
@@ -211,7 +218,94 @@ def test_a_plugin_named_like_a_folder_of_the_store_is_removed(layout: Layout) ->
     with staging(layout) as scratch:
         remove_trees((strange,), layout, scratch)
 
-    assert sorted(str(path.relative_to(layout.root)) for path in layout.root.rglob("*")) == ["manifests", "plugins"]
+    assert sorted(str(path.relative_to(layout.root)) for path in layout.root.rglob("*")) == [
+        "manifests",
+        f"manifests/{strange.manifest_sha256}",
+        "plugins",
+    ]
+
+
+@pytest.mark.parametrize("damage", ["tree", "manifest"])
+def test_what_is_damaged_is_not_replaced_while_a_host_runs_it(layout: Layout, damage: str) -> None:
+    verified = builders.verified()
+    place(layout, verified)
+    folder = {"tree": tree_of(layout, verified), "manifest": layout.manifest(verified.sha256)}[damage]
+    (folder / "extra").write_bytes(b"")
+    before = snapshot(layout.root)
+
+    with ExitStack() as marks:
+        mark(layout.root, [verified.sha256], marks)
+        with pytest.raises(InUse) as refused:
+            place(layout, verified)
+
+    assert refused.value.message == (
+        f"`audio-encoder` 1.2.0 is run by process {os.getpid()} ({Path('/proc/self/comm').read_text().strip()}); "
+        "nothing was changed"
+    )
+    assert snapshot(layout.root) == before
+    place(layout, verified)
+    assert is_sound(layout, verified)
+
+
+def test_a_sound_tree_that_another_command_has_put_there_meanwhile_is_not_exchanged(layout: Layout) -> None:
+    verified = builders.verified()
+    place(layout, verified)
+    inode = tree_of(layout, verified).stat().st_ino
+
+    place(layout, verified)
+
+    assert tree_of(layout, verified).stat().st_ino == inode
+
+
+def test_the_tree_of_a_release_that_a_host_runs_stays_until_it_ends(layout: Layout) -> None:
+    verified = builders.verified()
+    place(layout, verified)
+
+    with ExitStack() as marks, staging(layout) as scratch:
+        mark(layout.root, [verified.sha256], marks)
+        remove_trees((entry_of(verified),), layout, scratch)
+        assert is_sound(layout, verified)
+        marks.close()
+        remove_trees((entry_of(verified),), layout, scratch)
+
+    assert not tree_of(layout, verified).exists()
+
+
+@pytest.mark.parametrize("is_known_idle", [False, True])
+def test_on_a_disk_without_locks_a_tree_goes_only_where_it_is_known_idle(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, is_known_idle: bool
+) -> None:
+    verified = builders.verified()
+    place(layout, verified)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with staging(layout) as scratch:
+        remove_trees((entry_of(verified),), layout, scratch, is_known_idle=is_known_idle)
+
+    assert is_sound(layout, verified) is not is_known_idle
+
+
+def test_a_folder_that_another_command_removes_since_it_is_empty_is_made_again(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, removed = os.rename, list[Path]()
+
+    def remove_first(source: Path, target: Path) -> None:
+        parent = Path(target).parent
+        if parent.parent == layout.trees and parent not in removed:
+            removed.append(parent)
+            parent.rmdir()
+        rename(source, target)
+
+    verified = builders.verified()
+    monkeypatch.setattr(os, "rename", remove_first)
+    place(layout, verified)
+
+    assert removed
+    assert is_sound(layout, verified)
 
 
 def test_nothing_is_removed_while_another_command_is_at_work(layout: Layout) -> None:
