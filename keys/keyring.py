@@ -64,6 +64,8 @@ class LoaderConf:
     load_max_age_days: int | None = None
     full_hash_bytes: int = FULL_HASH_BYTES
     bundle_max_age_days: int = 0
+    registry_names: tuple[str, ...] | None = None
+    """Patterns of the names for which this registry alone is asked; None where the file claims none."""
 
     def require_root(self) -> RootPin:
         """Return the pinned root.
@@ -201,10 +203,18 @@ def _read_document(top: Fields, problems: list[str]) -> LoaderConf | None:
         load_max_age_days=load.optional("max_age_days", whole(1, MAX_AGE_DAYS)),
         full_hash_bytes=_or(load.optional("full_hash_bytes", whole(0, 1 << 53)), FULL_HASH_BYTES),
         bundle_max_age_days=_or(bundle.optional("max_age_days", whole(0, MAX_AGE_DAYS)), 0),
+        registry_names=registry.optional("names", _read_claims),
     )
     for fields in (registry, sandbox, limits, load, bundle, top):
         fields.close()
     return None if problems else conf
+
+
+def _read_claims(value: Any) -> tuple[str, ...]:
+    names = many(key_entries.read_name_pattern, MAX_KEYS)(value)
+    if not names:
+        raise UsageError("it is empty, so this registry would be asked for nothing; leave it out where it claims none")
+    return names
 
 
 def _read_root(top: Fields) -> RootPin | None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from keys.file_hash import FileHasher
-from keys.shown import shown
+from keys.shown import bounded, shown
 from manifests.errors import (
     DigestMismatch,
     FileSetMismatch,
@@ -169,12 +169,14 @@ def _check_names(descriptor: int, wanted: _Branch, prefix: str) -> None:
 def _check_type(entry: "os.DirEntry[str]", wanted: object, path: str) -> None:
     is_folder = entry.is_dir(follow_symlinks=False)
     if entry.is_symlink():
-        raise LinkRefused(f"{shown(path)} is a symbolic link, a plugin's tree has none", path=shown(path))
+        raise LinkRefused(f"{shown(path)} is a symbolic link, a plugin's tree has none", path=bounded(path))
     if not is_folder and not entry.is_file(follow_symlinks=False):
-        raise TypeMismatch(f"{shown(path)} is neither a plain file nor a folder", path=shown(path))
+        raise TypeMismatch(f"{shown(path)} is neither a plain file nor a folder", path=bounded(path))
     if wanted is not None and is_folder is isinstance(wanted, FileEntry):
         found, needed = ("folder", "file") if is_folder else ("file", "folder")
-        raise TypeMismatch(f"{shown(path)} is a {found}, the signed file table has a {needed} there", path=shown(path))
+        raise TypeMismatch(
+            f"{shown(path)} is a {found}, the signed file table has a {needed} there", path=bounded(path)
+        )
 
 
 def _check_status(status: os.stat_result, entry: FileEntry) -> None:
@@ -209,7 +211,7 @@ def _wrong_size(entry: FileEntry, found: int) -> SizeMismatch:
 def _refuse_set(what: str, prefix: str, names: list[str]) -> None:
     listed = ", ".join(shown(prefix + name) for name in names[:_LISTED])
     more = " and more" if len(names) > _LISTED else ""
-    raise FileSetMismatch(f"these {what}: {listed}{more}", paths=[shown(prefix + name) for name in names[:_LISTED]])
+    raise FileSetMismatch(f"these {what}: {listed}{more}", paths=[bounded(prefix + name) for name in names[:_LISTED]])
 
 
 def _open(name: str, parent: int | None, path: str, flags: int) -> int:
@@ -223,13 +225,13 @@ def _why_not_opened(name: str, parent: int | None, path: str, error: OSError) ->
     try:
         mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
     except FileNotFoundError:
-        return FileSetMismatch(f"{shown(path)} is not there", paths=[shown(path)])
+        return FileSetMismatch(f"{shown(path)} is not there", paths=[bounded(path)])
     except OSError:
         return _undecided(path, error)
     if stat.S_ISLNK(mode):
-        return LinkRefused(f"{shown(path)} is a symbolic link, a plugin's tree has none", path=shown(path))
+        return LinkRefused(f"{shown(path)} is a symbolic link, a plugin's tree has none", path=bounded(path))
     if isinstance(error, NotADirectoryError):
-        return TypeMismatch(f"{shown(path)} is not a folder", path=shown(path))
+        return TypeMismatch(f"{shown(path)} is not a folder", path=bounded(path))
     return _undecided(path, error)
 
 
@@ -245,5 +247,5 @@ def _undecided(path: str, error: OSError) -> Undecided:
     return Undecided(
         f"{shown(path)} cannot be read: {error.strerror}; a file that was not read is not verified",
         reason="unknown:content",
-        path=shown(path),
+        path=bounded(path),
     )

@@ -6,6 +6,7 @@ that loader.conf pins. How the library walks it: https://theupdateframework.gith
 
 import hashlib
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -22,7 +23,7 @@ from keys.trust_metadata import check_metadata, issued_at, signed_digest
 from keys.trust_policy import STRICT, TUF_ANY, KeyPolicy
 from keys.trust_reasons import ALTERED, reasons, require_offline_roles_in_force
 from keys.trust_state import MOMENT, TrustState, require_clock, require_own
-from manifests.errors import BadResponse, DigestMismatch, Fork, Mix, NotFound, Rollback, SizeMismatch, TooBig
+from manifests.errors import BadResponse, DigestMismatch, Fork, Mix, NotFound, Rollback, SizeMismatch, SpmError, TooBig
 
 __all__ = [
     "MAX_TRUST_FILE_BYTES",
@@ -107,6 +108,34 @@ class TrustedIndex:
         with self._reasons():
             info = self._updater.get_targetinfo(path)
         return None if info is None else self._target(info, max_bytes)
+
+    def bins_ahead(self, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
+        """Yield the bins that `target` will fetch for these paths, each with the bytes that it will allow."""
+        delegations = self._folder.targets().signed.delegations
+        bins = delegations.succinct_roles if delegations else None
+        listed = self._folder.snapshot().signed.meta
+        for role in sorted({bins.get_role_for_target(path) for path in paths} if bins else ()):
+            meta = listed.get(f"{role}.json")
+            if meta is not None and self._folder.version(role) != meta.version:
+                yield f"{meta.version}.{role}.json", meta.length or MAX_TARGETS_BYTES
+
+    def files_ahead(self, paths: Iterable[str], max_bytes: int, *, together: int) -> Iterator[tuple[str, int]]:
+        """Yield the files that `target` will fetch for these paths, up to so many bytes of all of them together.
+
+        A path that `target` refuses without them, as for its bin, is left out.
+        """
+        for path in paths:
+            try:
+                with self._reasons():
+                    info = self._updater.get_targetinfo(path)
+                    file = self._path_of(info) if info else ""
+            except SpmError:
+                continue
+            if info is not None and info.length <= max_bytes:
+                together -= info.length
+                if together < 0:
+                    return
+                yield file, info.length
 
     def keyring(self) -> bytes:
         """Return the keyring, which only the root-signed targets may list, never a bin.

@@ -1,5 +1,6 @@
 """The folder that python-tuf works in, and what it asks for from there. Decides nothing, verifies nothing."""
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from tuf.api.exceptions import DownloadHTTPError
-from tuf.api.metadata import Metadata, Root, Targets, Timestamp
+from tuf.api.metadata import Metadata, Root, Snapshot, Targets, Timestamp
 from tuf.ngclient.fetcher import FetcherInterface
 
 from keys.trust_metadata import check_metadata
@@ -52,6 +53,16 @@ class TrustFolder:
 
     def timestamp(self) -> Metadata[Timestamp]:
         return Metadata[Timestamp].from_bytes((self.path / "timestamp.json").read_bytes())
+
+    def snapshot(self) -> Metadata[Snapshot]:
+        return Metadata[Snapshot].from_bytes((self.path / "snapshot.json").read_bytes())
+
+    def version(self, role: str) -> int | None:
+        """Return the version that the file of a role says it is, unverified; None for none that can be read."""
+        try:
+            return int(json.loads(self.read(role) or b"null")["signed"]["version"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
 
     def numbered_root(self, version: int) -> str:
         return (self.path / "root_history" / f"{version}.root.json").read_text(encoding="utf-8")

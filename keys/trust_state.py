@@ -23,6 +23,7 @@ from manifests.errors import (
     ConfigError,
     FileSetMismatch,
     IndexExpired,
+    LinkRefused,
     SpmError,
     TypeMismatch,
     Undecided,
@@ -225,6 +226,8 @@ def _require_young(state: TrustState, max_age_days: int | None, now: datetime) -
 
 def _names(folder: Path) -> list[str]:
     try:
+        if folder.is_symlink():  # also one that leads nowhere: that is not a store that never learnt anything
+            raise LinkRefused(f"{folder} is a symbolic link, the store has none", hint=_DAMAGED, path=str(folder))
         return os.listdir(folder)
     except FileNotFoundError:
         return []

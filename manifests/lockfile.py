@@ -7,11 +7,11 @@ from typing import Any
 from manifests import fields
 from manifests.batching import BatchPolicy
 from manifests.canonical import canonical_bytes, parse_strict
-from manifests.devices import Device
+from manifests.devices import Device, read_affinity
 from manifests.errors import UsageError
 from manifests.fields import Fields
 from manifests.names import REGISTRY_ID, PluginName, parse_name
-from manifests.parts import PluginType, read_affinity, read_batch_policy
+from manifests.plugin_type import PluginType, read_type
 from manifests.versions import Version
 
 GENERATION_TYPE = "spm.generation/1"
@@ -29,7 +29,7 @@ class Bindings:
     def read(cls, reader: Fields) -> "Bindings":
         return cls(
             affinity=reader.optional("affinity", read_affinity),
-            batch_policy=reader.optional("batch_policy", read_batch_policy),
+            batch_policy=reader.optional("batch_policy", BatchPolicy.from_value),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -43,7 +43,10 @@ class Bindings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledEntry:
-    """One installed plugin. `fallback` is the accepted fallback in words, `release` its folder in the store."""
+    """One installed plugin. `fallback` is the accepted fallback in words, `release` its folder in the store.
+
+    `registry` is None where it came from the generation's own registry.
+    """
 
     name: PluginName
     version: Version
@@ -55,6 +58,7 @@ class InstalledEntry:
     requires: tuple[PluginName, ...] = ()
     fallback: str | None = None
     bindings: Bindings = Bindings()
+    registry: str | None = None
 
     @classmethod
     def read(cls, reader: Fields) -> "InstalledEntry":
@@ -63,12 +67,13 @@ class InstalledEntry:
             version=reader.required("version", Version.parse),
             release=reader.required("release", fields.matching(r"[0-9][A-Za-z0-9._+-]{0,199}", "a release folder")),
             manifest_sha256=reader.required("manifest_sha256", fields.sha256),
-            type=reader.required("type", lambda value: PluginType(fields.one_of("core", "ext")(value))),
+            type=reader.required("type", read_type),
             keyids=reader.required("keyids", fields.many(fields.sha256, 64)),
             requested=reader.required("requested", fields.boolean),
             requires=reader.required("requires", fields.many(parse_name, 256)),
             fallback=reader.optional("fallback", fields.text),
             bindings=reader.optional("bindings", fields.nested(Bindings.read)) or Bindings(),
+            registry=reader.optional("registry", fields.matching(REGISTRY_ID, "a registry id")),
         )
         if None not in (entry.version, entry.release) and not f"{entry.release}+".startswith(f"{entry.version}+"):
             raise UsageError(f"the release folder `{entry.release}` is not one of version {entry.version}")
@@ -87,6 +92,8 @@ class InstalledEntry:
         }
         if self.fallback is not None:
             value["fallback"] = self.fallback
+        if self.registry is not None:
+            value["registry"] = self.registry
         return value | ({"bindings": bindings} if (bindings := self.bindings.to_dict()) else {})
 
 

@@ -43,6 +43,15 @@ def require_guarded_store(root: Path) -> None:
     require_guarded_trust(root)
 
 
+def require_guarded_registry(root: Path, registry: str) -> None:
+    """Hold the way to another registry's loader.conf and trust against owners and modes.
+
+    Raises: as `require_guarded`.
+    """
+    _require(root / "registries")
+    _require(root / "registries" / registry)
+
+
 def require_guarded_trust(root: Path) -> None:
     """Hold what a store remembers of its registry against owners and modes: with it, revocations would be forgotten.
 

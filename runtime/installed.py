@@ -32,6 +32,7 @@ from manifests.lockfile import Generation, InstalledEntry
 from runtime.generation import current_generation, read_bounded
 from runtime.guard import require_guarded, require_guarded_trust
 from runtime.receipts import known_files
+from runtime.registries import of_registry, read_registry, registry_root
 
 TrustedConf = NewType("TrustedConf", LoaderConf)
 """A loader.conf whose keyring is merged with the one that the registry's root keys signed, revocations included."""
@@ -54,6 +55,38 @@ def trusted_conf(root: Path, conf: LoaderConf, now: datetime) -> TrustedConf:
 def trusted_by(state: TrustState, conf: LoaderConf) -> TrustedConf:
     """Return what may be trusted by a state that has just been refreshed."""
     return TrustedConf(replace(conf, keyring=conf.keyring.merged(state.root_keyring().keyring)))
+
+
+class StoreTrust:
+    """What a store may trust at one moment: for each plugin what its own registry vouches for, and no other.
+
+    Each registry is read when a plugin of it is first met. Usage: `read_manifest(root, entry, trust.of(entry))`.
+    """
+
+    def __init__(self, root: Path, conf: LoaderConf, now: datetime) -> None:
+        self._root = root
+        self._conf = conf
+        self._now = now
+        self._trusted: dict[str | None, TrustedConf] = {}
+
+    def of(self, entry: InstalledEntry) -> TrustedConf:
+        """Return what may vouch for this plugin.
+
+        Raises: as `trusted_conf` and `read_registry`, of the plugin's registry alone.
+        """
+        return self.of_registry(entry.registry)
+
+    def of_registry(self, registry: str | None) -> TrustedConf:
+        """Return what may vouch for the plugins of a registry; None names the store's own.
+
+        Raises: as `of`.
+        """
+        other = None if registry == self._conf.registry_id else registry
+        if other not in self._trusted:
+            with of_registry(other):
+                conf = self._conf if other is None else read_registry(self._root, self._conf, other)
+                self._trusted[other] = trusted_conf(registry_root(self._root, other), conf, self._now)
+        return self._trusted[other]
 
 
 def find_entry(root: Path, generation: Generation, name: str) -> InstalledEntry:

@@ -6,10 +6,11 @@ import re
 import textwrap
 
 from spm_client.cli.session import Session
-from spm_client.render import table
+from spm_client.render import table, terminal_width
 from spm_client.workflows.doctor import Point, examine
 
 _WIDTH = 100
+_LEAST = 28
 _LONG = re.compile(r"\b([0-9a-f]{16})[0-9a-f]{16,}\b")
 
 
@@ -34,9 +35,9 @@ def run(_options: argparse.Namespace, session: Session) -> int:
 
 
 def _table(points: tuple[Point, ...]) -> str:
-    """Return the points in 100 columns: keys and digests by their beginning, paths whole."""
+    """Return the points as wide as the terminal: keys and digests by their beginning, paths whole."""
     widths = [max(map(len, column)) for column in zip(*((one.status.value, one.about) for one in points), strict=True)]
-    room = _WIDTH - sum(widths) - 4
+    room = max((terminal_width() or _WIDTH) - sum(widths) - 4, _LEAST)
     rows = [
         ("", "", line) if place else (point.status.value, point.about, line)
         for point in points

@@ -4,6 +4,8 @@ import argparse
 import json
 import os
 import stat
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +16,24 @@ from spm_client.render import warn
 
 if TYPE_CHECKING:
     from keys.keyring import LoaderConf
+    from spm_client.store.layout import Layout
     from spm_client.workflows.trust import Learnt
     from spm_client.workflows.trust_summary import TrustSummary
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The registry that a command is about, and where its trust lies; `other` is None for the store's own."""
+
+    conf: "LoaderConf"
+    layout: "Layout"
+    other: str | None
+
+    def told(self) -> AbstractContextManager[None]:
+        """Have what is refused within say whose it is, where it is not the store's own."""
+        from runtime.registries import of_registry
+
+        return of_registry(self.other)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +47,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     given = add_action(actions, "export", "write what root keys signed to a trust file", _export)
     given.add_argument("file", metavar="FILE", help="where it goes")
     given.add_argument("--force", action="store_true", help="replace the file if it is there")
+    for action in actions.choices.values():
+        action.add_argument(
+            "--registry", metavar="ID", help="the registry in `registries/ID` of the store (default: the store's own)"
+        )
 
 
 def run(options: argparse.Namespace, session: Session) -> int:
@@ -36,29 +58,42 @@ def run(options: argparse.Namespace, session: Session) -> int:
     return 0
 
 
+def _named(options: argparse.Namespace, session: Session) -> _Named:
+    """Return the registry that `--registry` names."""
+    from runtime.registries import registry_root, require_known
+    from spm_client.store.layout import Layout
+
+    own, layout = session.conf(), session.layout
+    if options.registry is None or options.registry == own.registry_id:
+        return _Named(own, layout, None)
+    conf = require_known(layout.root, own, options.registry)
+    return _Named(conf, Layout(registry_root(layout.root, options.registry)), options.registry)
+
+
 def _init(options: argparse.Namespace, session: Session) -> None:
-    _refresh(session, is_new=True)
+    _refresh(options, session, is_new=True)
 
 
 def _update(options: argparse.Namespace, session: Session) -> None:
-    _refresh(session, is_new=False)
+    _refresh(options, session, is_new=False)
 
 
-def _refresh(session: Session, *, is_new: bool) -> None:
+def _refresh(options: argparse.Namespace, session: Session, *, is_new: bool) -> None:
     from spm_client.workflows.trust import update
 
-    conf = session.conf()
-    with session.client(conf) as client:
-        learnt = update(session.layout, conf, client, now=session.now(), is_new=is_new)
-    _tell_learnt(conf, learnt, session)
+    named = _named(options, session)
+    with named.told(), session.client(named.conf) as client:
+        learnt = update(named.layout, named.conf, client, now=session.now(), is_new=is_new)
+    _tell_learnt(named, learnt, session)
 
 
-def _show(_options: argparse.Namespace, session: Session) -> None:
+def _show(options: argparse.Namespace, session: Session) -> None:
     from spm_client.workflows.trust import held_state
     from spm_client.workflows.trust_summary import TrustSummary
 
-    conf = session.conf()
-    summary = TrustSummary.of(conf, held_state(session.layout, conf))
+    named = _named(options, session)
+    with named.told():
+        summary = TrustSummary.of(named.conf, held_state(named.layout, named.conf))
     endings = _warn(summary, session)
     session.emit(summary.to_dict() | {"warnings": endings})
     if not session.is_json:
@@ -68,17 +103,21 @@ def _show(_options: argparse.Namespace, session: Session) -> None:
 def _import(options: argparse.Namespace, session: Session) -> None:
     from spm_client.workflows.trust import import_file
 
-    conf = session.conf()
+    named = _named(options, session)
     data = _read(Path(options.file))
     _require_trust_file(data, options.file)
-    _tell_learnt(conf, import_file(session.layout, conf, data, now=session.now()), session)
+    with named.told():
+        learnt = import_file(named.layout, named.conf, data, now=session.now())
+    _tell_learnt(named, learnt, session)
 
 
 def _export(options: argparse.Namespace, session: Session) -> None:
     from keys.trust_file import trust_file
     from spm_client.workflows.trust import held_state
 
-    state = held_state(session.layout, session.conf())
+    named = _named(options, session)
+    with named.told():
+        state = held_state(named.layout, named.conf)
     path = Path(options.file)
     _write(path, trust_file(state), is_replacing=options.force)
     session.emit({"registry": state.registry, "root": state.root_version, "output": str(path)})
@@ -86,15 +125,15 @@ def _export(options: argparse.Namespace, session: Session) -> None:
         print(f"wrote the root keys' word on {state.registry} to {path}; `spm trust import` takes it elsewhere")
 
 
-def _tell_learnt(conf: "LoaderConf", learnt: "Learnt", session: Session) -> None:
+def _tell_learnt(named: _Named, learnt: "Learnt", session: Session) -> None:
     """Tell what changed, and what is refused for it; all that is trusted where nothing was remembered of this root."""
     from spm_client.workflows.trust_changes import changes_between, refused_plugins
     from spm_client.workflows.trust_summary import TrustSummary
 
-    summary = TrustSummary.of(conf, learnt.state)
+    summary = TrustSummary.of(named.conf, learnt.state)
     is_begun = learnt.is_begun
     changes = () if is_begun or learnt.before is None else changes_between(learnt.before, learnt.state)
-    refused = refused_plugins(session.layout, conf, learnt)
+    refused = refused_plugins(session.layout, named.conf, learnt, registry=named.other)
     endings = _warn(summary, session)
     session.emit(
         summary.to_dict()

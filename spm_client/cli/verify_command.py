@@ -3,8 +3,9 @@
 import argparse
 
 from manifests.errors import SpmError, WasteTrapFound
-from manifests.names import parse_query
+from runtime.installed import StoreTrust
 from spm_client.cli.session import Session, target_option
+from spm_client.cli.store_of import parse_installed
 from spm_client.render import warn
 from spm_client.workflows.verify import Checked, verify
 
@@ -20,15 +21,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, session: Session) -> int:
     session.is_json = session.is_json or options.report_json
+    names = tuple(parse_installed(name) for name in options.names)
     conf = session.conf()
     conf.require_root()
     target = session.target(options.target)
-    names = tuple(parse_query(name) for name in options.names)
     checked = verify(
         names,
         session.layout.root,
         session.generation(conf.registry_id),
-        session.trusted_conf,
+        StoreTrust(session.layout.root, conf, session.now()),
         target,
         target_option=target_option(options.target),
     )
@@ -51,8 +52,11 @@ def _show(checked: tuple[Checked, ...], session: Session) -> None:
         session.say("nothing is installed")
     for one in checked:
         status = f"REFUSED [{one.refusal.reason}]" if one.refusal else "verified"
-        fallback = f" (fallback) {one.entry.fallback}" if one.entry.fallback else ""
-        session.say(f"{status:10} {one.entry.name} {one.entry.release}{fallback}")
+        # Of what is sound, a waste trap has the words.
+        words = f" {one.entry.fallback}" if one.refusal else ""
+        fallback = f" (fallback){words}" if one.entry.fallback else ""
+        registry = f" (from {one.entry.registry})" if one.entry.registry else ""
+        session.say(f"{status:10} {one.entry.name} {one.entry.release}{registry}{fallback}")
         if one.renewed:
             session.say(f"  its receipt now covers {_listed(one.renewed)}")
         if one.hashed_at_load:

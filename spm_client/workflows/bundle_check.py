@@ -32,7 +32,7 @@ from spm_client.bundle_format import Extent
 from spm_client.resolve import Requirement, parse_spec
 from spm_client.store.layout import Layout
 from spm_client.workflows.bundle_shards import BundledShards
-from spm_client.workflows.install import fetch_verified
+from spm_client.workflows.fetch_manifests import fetch_verified
 from spm_client.workflows.trust import TrustSession, refreshed
 
 _TIMESTAMP = "/v1/tuf/timestamp.json"
@@ -82,7 +82,9 @@ def check_bundle(
     with _grace(layout, conf):
         _prove_alone(bundle, layout, conf, scratch / "alone", now, online_now)
         trust = refreshed(layout, conf, source, scratch=scratch, now=now, online_now=online_now)
-        index = RegistryIndex(source, BundledShards(trust, layout, bundle.header.plugins), conf.registry_id)
+        index = RegistryIndex(
+            source, BundledShards(trust, layout, bundle.header.plugins, conf.registry_id), conf.registry_id
+        )
         carried = _manifests(bundle, source, index, trust)
     asked = tuple(parse_spec(text, source="the bundle") for text in bundle.header.asked)
     _require_closed(asked, carried)

@@ -8,6 +8,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,10 +18,11 @@ from typing import BinaryIO
 from keys.keyring import LoaderConf
 from keys.verified import VerifiedManifest
 from manifests.errors import NotFound
+from manifests.lockfile import Generation
 from manifests.parts import FileEntry
 from manifests.target import Target
 from spm_client.adapters.bundle import CHUNK, BundleFile
-from spm_client.adapters.index import RegistryIndex, contradiction
+from spm_client.adapters.index import contradiction
 from spm_client.adapters.source import Source
 from spm_client.bundle_format import BundledRelease, BundleHeader, Part, SignatureFile, spec_text
 from spm_client.output_file import disk, written
@@ -30,8 +32,11 @@ from spm_client.store.blobs import checked, holds
 from spm_client.store.layout import Layout
 from spm_client.workflows.bundle_check import CheckedBundle, check_bundle
 from spm_client.workflows.consent import Wishes, require_used
-from spm_client.workflows.install import fetch_verified
-from spm_client.workflows.trust import TrustSession, refreshed
+from spm_client.workflows.fetch_manifests import fetch_verified
+from spm_client.workflows.own_alone import OwnAlone
+from spm_client.workflows.patience import within
+from spm_client.workflows.registries import wished_in
+from spm_client.workflows.trust import TrustSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +93,21 @@ def export_bundle(
 def _resolved(
     wishes: Wishes, layout: Layout, conf: LoaderConf, source: Source, target: Target, scratch: Path, now: datetime
 ) -> _Contents:
-    trust = refreshed(layout, conf, source, scratch=scratch, now=now)
-    index = RegistryIndex(source, trust, conf.registry_id)
-    resolution = resolve(index, wishes.requirements, target, accept_fallback=wishes.accept_fallback, pre=wishes.pre)
+    wished = wished_in(wishes.requirements)
+    indexes = OwnAlone(layout, conf, lambda _: nullcontext(source), scratch=scratch, now=now, wished=wished)
+    indexes.stand_on(Generation(number=0, registry=conf.registry_id, created=""))
+    own = indexes.open_own()
+    resolution = resolve(
+        indexes,
+        wishes.requirements,
+        target,
+        accept_fallback=wishes.accept_fallback,
+        pre=wishes.pre,
+        is_late=within(),
+    )
     require_used(wishes, resolution)
-    releases = [fetch_verified(index, trust.conf, pin.name, pin.release, pin.variant) for pin in resolution.pins]
-    return _composed(wishes, trust, sorted(releases, key=lambda verified: verified.sha256))
+    releases = [fetch_verified(own.index, own.conf, pin.name, pin.release, pin.variant) for pin in resolution.pins]
+    return _composed(wishes, own.trust, sorted(releases, key=lambda verified: verified.sha256))
 
 
 def _composed(wishes: Wishes, trust: TrustSession, releases: list[VerifiedManifest]) -> _Contents:

@@ -3,6 +3,7 @@
 Who carries a bundle may have written what it asks for: that moves no installed plugin back, and consents to nothing.
 """
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,8 @@ from spm_client.store.staging import staging
 from spm_client.workflows.bundle_check import CheckedBundle, check_bundle
 from spm_client.workflows.consent import Wishes
 from spm_client.workflows.install import Installed, install_by
+from spm_client.workflows.own_alone import OwnAlone
+from spm_client.workflows.registries import OpenRegistry
 
 
 def verify_bundle(path: Path, layout: Layout, conf: LoaderConf, *, now: datetime, progress: Progress) -> CheckedBundle:
@@ -56,12 +59,21 @@ def import_bundle(
     require_guarded_store(layout.root)
     with BundleFile(path) as bundle, refusals(layout.root), staging(layout) as scratch:
         checked = check_bundle(bundle, layout, conf, scratch=scratch, now=now)
+        opened = OpenRegistry(source=checked.source, trust=checked.trust, index=checked.index)
+        indexes = OwnAlone(
+            layout,
+            conf,
+            lambda _: nullcontext(checked.source),
+            scratch=scratch,
+            now=now,
+            opened=opened,
+            carried=bundle.header.plugins,
+        )
         installed = install_by(
-            checked.trust,
-            checked.index,
+            indexes,
             _held_to(wishes, checked),
             layout,
-            checked.source,
+            conf,
             target,
             scratch=scratch,
             created=created,

@@ -4,7 +4,7 @@ import enum
 import pwd
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -14,9 +14,11 @@ from keys.trust_state import MOMENT, TrustState, read_trust_state
 from manifests.errors import ClockSuspect, RootExpired, SpmError
 from runtime.generation import current_generation
 from runtime.guard import require_guarded_store
-from runtime.installed import TrustedConf, read_manifest, trusted_conf
+from runtime.installed import StoreTrust, read_manifest
+from runtime.registries import Registries, of_registry, read_registry, registry_ids, registry_root
 from runtime.sandbox import bwrap
 from spm_client.render import count
+from spm_client.store.generations import damage_beyond
 from spm_client.store.layout import Layout
 from spm_client.workflows.trust_summary import TrustSummary
 
@@ -68,19 +70,65 @@ def _configuration(layout: Layout, now: datetime) -> Iterator[Point]:
     if isinstance(pin, SpmError):
         yield _problem("root", pin)
         return
-    if _is_fresh(layout):
-        yield Point(
-            about="trust",
-            told="nothing learnt yet: the first install or `spm trust init` fetches it",
-            status=Status.NOTE,
-        )
+    trust = StoreTrust(layout.root, conf, now)
+    yield from _learnt(layout, None, conf, trust, now)
+    yield from _others(layout, conf, trust, now)
+    yield from _installed(layout, trust)
+
+
+def _learnt(
+    layout: Layout, registry: str | None, conf: LoaderConf, trust: StoreTrust, now: datetime
+) -> Iterator[Point]:
+    """Tell what the store remembers of one registry, None being its own, and whether that may be trusted now."""
+    place = Layout(registry_root(layout.root, registry))
+    if _is_fresh(layout, registry):
+        begin = f"`spm trust init{f' --registry {registry}' if registry else ''}`"
+        told = f"nothing learnt yet: the first install or {begin} fetches it"
+        yield Point(about="trust", told=told, status=Status.NOTE)
         return
-    yield from _trust(layout, conf, now)
-    trusted = _tried(lambda: trusted_conf(layout.root, conf, now))
+    yield from _trust(place, conf, now)
+    trusted = _tried(lambda: trust.of_registry(registry))
     if isinstance(trusted, SpmError):
         yield _problem("clock" if isinstance(trusted, ClockSuspect) else "trust", trusted)
+
+
+def _others(layout: Layout, own: LoaderConf, trust: StoreTrust, now: datetime) -> Iterator[Point]:
+    """Tell of each other registry that the store knows, and of names that no one registry has."""
+    ids = _tried(lambda: registry_ids(layout.root))
+    if isinstance(ids, SpmError):
+        yield _problem("registries", ids)
         return
-    yield from _installed(layout, trusted)
+    confs: dict[str, LoaderConf] = {}
+    for registry in ids:
+        conf = _tried(partial(_read_other, layout, own, registry))
+        if isinstance(conf, SpmError):
+            yield _problem(registry, conf)
+            continue
+        confs[registry] = conf
+        names = ", ".join(f"`{name}`" for name in conf.registry_names or ())
+        yield Point(about=registry, told=f"at {conf.registry_url}, asked alone for {names}", status=Status.NAMED)
+        for point in _learnt(layout, registry, conf, trust, now):
+            if point.about != "registry":
+                yield replace(point, about=f"{registry}: {point.about}")
+    if len(confs) == len(ids):
+        yield from _misplaced(layout, Registries(own=own, others=confs))
+
+
+def _read_other(layout: Layout, own: LoaderConf, registry: str) -> LoaderConf:
+    with of_registry(registry):
+        conf = read_registry(layout.root, own, registry)
+        conf.require_root()
+    return conf
+
+
+def _misplaced(layout: Layout, registries: Registries) -> Iterator[Point]:
+    """Tell which installed plugins the next install refuses, since their name belongs to another registry by now."""
+    generation = _tried(lambda: current_generation(layout.root))
+    for entry in () if isinstance(generation, SpmError) else generation.plugins:
+        installed = entry.registry or registries.own.registry_id
+        found = _tried(partial(registries.sources.registry_of, entry.name, installed=installed))
+        if isinstance(found, SpmError):
+            yield _problem("names", found)
 
 
 def _user(number: int) -> str:
@@ -92,11 +140,13 @@ def _user(number: int) -> str:
         return f"the user {number}"
 
 
-def _is_fresh(layout: Layout) -> bool:
-    """Tell whether nothing was ever learnt and nothing is installed; what cannot be read is not fresh."""
-    state = _tried(lambda: read_trust_state(layout.root))
+def _is_fresh(layout: Layout, registry: str | None) -> bool:
+    """Tell whether nothing was ever learnt of a registry and nothing is installed from it; damage is not fresh."""
+    state = _tried(lambda: read_trust_state(registry_root(layout.root, registry)))
     generation = _tried(lambda: current_generation(layout.root))
-    return state is None and not isinstance(generation, SpmError) and not generation.plugins
+    if state is not None or isinstance(generation, SpmError):
+        return False
+    return all(entry.registry != registry for entry in generation.plugins)
 
 
 def _store(layout: Layout) -> Point:
@@ -159,21 +209,28 @@ def _root_expired(summary: TrustSummary, now: datetime) -> RootExpired | None:
     )
 
 
-def _installed(layout: Layout, conf: TrustedConf) -> Iterator[Point]:
+def _installed(layout: Layout, trust: StoreTrust) -> Iterator[Point]:
+    """Tell which signatures count; nothing of plugins whose registry's trust is a problem, which is told already."""
     generation = _tried(lambda: current_generation(layout.root))
     if isinstance(generation, SpmError):
         yield _problem("installed", generation)
         return
-    refused = 0
+    damage = _tried(lambda: damage_beyond(layout))
+    if damage is not None:
+        yield _problem("installed", damage)
+    judged = refused = 0
     for entry in generation.plugins:
+        conf = _tried(partial(trust.of, entry))
+        if isinstance(conf, SpmError):
+            continue
+        judged += 1
         found = _tried(partial(read_manifest, layout.root, entry, conf))
         if isinstance(found, SpmError):
             refused += 1
             yield _problem("installed", found)
-    plugins = count(len(generation.plugins), "plugin")
-    sound = len(generation.plugins) - refused
-    told = f"{sound} of {plugins} with signatures that count; `spm verify` reads all files"
-    yield Point(about="installed", told=told)
+    if judged or not isinstance(_tried(lambda: trust.of_registry(None)), SpmError):
+        told = f"{judged - refused} of {count(judged, 'plugin')} with signatures that count"
+        yield Point(about="installed", told=f"{told}; `spm verify` reads all files")
 
 
 def _sandbox(search_path: str) -> Iterator[Point]:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -58,10 +58,17 @@ class TrustSession:
     """The registry's signed metadata as it stands now, for one command. Made by `refreshed`."""
 
     def __init__(
-        self, layout: Layout, conf: LoaderConf, index: TrustedIndex, folder: Path, before: TrustState | None
+        self,
+        layout: Layout,
+        conf: LoaderConf,
+        index: TrustedIndex,
+        fetch: TrustFetch,
+        folder: Path,
+        before: TrustState | None,
     ) -> None:
         self._layout = layout
         self._index = index
+        self._fetch = fetch
         self._folder = folder
         self._shards: dict[PluginName, bytes] = {}
         self._generation: Generation | None = None
@@ -69,9 +76,16 @@ class TrustSession:
         self.state = state_of(index, conf)
         self.conf: TrustedConf = trusted_by(self.state, conf)
 
+    def prefetch(self, names: Iterable[PluginName], max_bytes: int) -> None:
+        """Fetch what `shard` will ask for, several at once, and believe none of it: first bins, then what they list."""
+        paths = [_target(name) for name in names]
+        self._fetch.ahead(self._index.bins_ahead(paths))
+        together = max_bytes - self._fetch.waiting
+        self._fetch.ahead(self._index.files_ahead(paths, MAX_SHARD_BYTES, together=together))
+
     def shard(self, name: PluginName) -> bytes | None:
         """Return a plugin's shard, verified; None where the signed index has no such plugin."""
-        data = self._index.target(f"index/{name}.json", MAX_SHARD_BYTES)
+        data = self._index.target(_target(name), MAX_SHARD_BYTES)
         if data is not None:
             self._shards[name] = data
         return data
@@ -85,11 +99,12 @@ class TrustSession:
         """Return what is installed of this plugin from this registry."""
         if self._generation is None:
             self._generation = current_generation(self._layout.root)
-        return self._generation.find(name) if self._generation.registry == self.conf.registry_id else None
+        entry = self._generation.find(name) if self._generation.registry == self.conf.registry_id else None
+        return entry if entry is not None and entry.registry is None else None
 
     def proof(self) -> dict[str, bytes]:
         """Return by path below `/v1/tuf/` all that proves the shards given so far: metadata, keyring, and they."""
-        return proof(self._folder, self.state, {f"index/{name}.json": data for name, data in self._shards.items()})
+        return proof(self._folder, self.state, {_target(name): data for name, data in self._shards.items()})
 
     def committing(self, scratch: Path, *, is_anew: bool = False) -> AbstractContextManager[None]:
         """Keep what was learnt if the block succeeds: `with trust.committing(scratch): ...`."""
@@ -100,6 +115,8 @@ class TrustSession:
         bins = {path.name: path for path in self._folder.glob("*.json") if _BIN.fullmatch(path.name)}
         shards: dict[str, bytes] = {}
         for name, data in self._shards.items():
+            if data == cached(self._layout, _kept_as(name), MAX_SHARD_BYTES):
+                continue  # what is said no more was told apart when this was kept
             no_more, place = unsaid(data, self.seen(name)), _unsaid_as(name)
             # This goes first, so that nothing is forgotten where the second does not come to be.
             if no_more is not None or cached(self._layout, place, MAX_SHARD_BYTES) is not None:
@@ -138,7 +155,7 @@ def refreshed(
     fetch = TrustFetch(source, timestamp, _held_files(layout, held))
     index = open_trust(folder, conf, held, fetch, now, online_now=online_now)
     index.refresh()
-    return TrustSession(layout, conf, index, folder, before)
+    return TrustSession(layout, conf, index, fetch, folder, before)
 
 
 def update(layout: Layout, conf: LoaderConf, source: Source, *, now: datetime, is_new: bool = False) -> Learnt:
@@ -217,6 +234,11 @@ def _is_bin(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return stat.S_ISREG(status.st_mode) and status.st_size <= MAX_TARGETS_BYTES
+
+
+def _target(name: str) -> str:
+    """Return the path of a plugin's shard in the signed index."""
+    return f"index/{name}.json"
 
 
 def _kept_as(name: str) -> str:

@@ -60,8 +60,13 @@ def changes_between(before: TrustState, after: TrustState) -> tuple[Change, ...]
     return (*_root(before, after), *_keyring(before, after))
 
 
-def refused_plugins(layout: Layout, conf: LoaderConf, learnt: Learnt) -> tuple[RefusedPlugin, ...]:
-    """Return what is installed and is not loaded by what was learnt; what is damaged is for `spm verify` to tell."""
+def refused_plugins(
+    layout: Layout, conf: LoaderConf, learnt: Learnt, *, registry: str | None = None
+) -> tuple[RefusedPlugin, ...]:
+    """Return what is installed and is not loaded by what was learnt; what is damaged is for `spm verify` to tell.
+
+    `registry` is the other registry that it was learnt of, where it was not the store's own; `layout` is the store's.
+    """
     after = trusted_by(learnt.state, conf)
     before = trusted_by(learnt.before, conf) if learnt.before and _has_keyring(learnt.before) else None
     return tuple(
@@ -69,7 +74,7 @@ def refused_plugins(layout: Layout, conf: LoaderConf, learnt: Learnt) -> tuple[R
             entry=entry, refusal=why, is_new=before is None or no_longer_trusted(layout.root, entry, before) is None
         )
         for entry in current_generation(layout.root).plugins
-        if (why := no_longer_trusted(layout.root, entry, after)) is not None
+        if entry.registry == registry and (why := no_longer_trusted(layout.root, entry, after)) is not None
     )
 
 

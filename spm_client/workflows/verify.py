@@ -1,17 +1,17 @@
 """Verify: is what is installed still what was signed, and does it waste compute on a target? Renews receipts."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from manifests.errors import NotFound, SpmError
+from manifests.errors import SpmError
 from manifests.lockfile import Generation, InstalledEntry
 from manifests.names import PluginName
 from manifests.target import Target
 from manifests.traps import Finding, PluginFacts, find_traps
-from runtime.installed import TrustedConf
+from runtime.installed import StoreTrust
 from spm_client.workflows.hash_in_full import hash_in_full
+from spm_client.workflows.near import not_installed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,8 @@ class Checked:
             "keyids": list(self.entry.keyids),
             "status": "refused" if self.refusal else "verified",
         }
+        if self.entry.registry:
+            value["registry"] = self.entry.registry
         if self.entry.fallback:
             value["fallback"] = self.entry.fallback
         if self.renewed or self.hashed_at_load:
@@ -45,29 +47,29 @@ def verify(
     names: tuple[PluginName, ...],
     root: Path,
     generation: Generation,
-    trusted: Callable[[], TrustedConf],
+    trust: StoreTrust,
     target: Target,
     *,
     target_option: str = "",
 ) -> tuple[Checked, ...]:
     """Check signature and every file of the named plugins, or of all; and look for waste traps in the sound ones.
 
-    `trusted` is asked only where there is something to check.
-    Raises: NotFound for a name that is not installed; what `trusted` raises.
+    Each is judged by the trust of its own registry, and what is wrong with that of another one than the store's own is
+    a refusal of its plugins alone.
+    Raises: NotFound for a name that is not installed; what the trust of the store's own registry is refused for.
     """
     for name in names:
         if generation.find(name) is None:
-            raise NotFound(f"`{name}` is not installed", hint="`spm list` shows what is", name=name)
+            raise not_installed(name, (entry.name for entry in generation.plugins))
     entries = [entry for entry in generation.plugins if not names or entry.name in names]
-    if not entries:
-        return ()
-    conf = trusted()
-    return tuple(_check(entry, root, conf, target, target_option) for entry in entries)
+    if any(entry.registry is None for entry in entries):
+        trust.of_registry(None)
+    return tuple(_check(entry, root, trust, target, target_option) for entry in entries)
 
 
-def _check(entry: InstalledEntry, root: Path, conf: TrustedConf, target: Target, target_option: str) -> Checked:
+def _check(entry: InstalledEntry, root: Path, trust: StoreTrust, target: Target, target_option: str) -> Checked:
     try:
-        hashed = hash_in_full(root, entry, conf)
+        hashed = hash_in_full(root, entry, trust.of(entry))
     except SpmError as refusal:
         return Checked(entry=entry, refusal=refusal)
     facts = PluginFacts.of_manifest(hashed.plugin.manifest, entry.bindings, entry.fallback)

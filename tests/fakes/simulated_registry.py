@@ -5,6 +5,7 @@ It is a `Source`, and `file` is what `ServedFiles` serves of it. Makes no claims
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from keys import ext_signature
+from keys.keyring import LoaderConf
 from keys.pinned_keys import RevocationReason, RevokedKey
 from keys.public_key import KeyId, keyid_of, pem_of
 from manifests.batching import BatchPolicy
@@ -59,7 +61,7 @@ class SimulatedRegistry:
 
     def publish(self, name: str, version: str = "1.0.0", *, requires: Sequence[str] = (), **more: Any) -> str:
         """Publish a release and return its manifest's digest."""
-        files = {f"{name}.py": f'"""{name} {version}."""\n'.encode()}
+        files = {f"{name.replace('-', '_')}.py": f'"""{name} {version}."""\n'.encode()}
         manifest = self._manifest(name, version, files, requires, more)
         data = manifest.to_bytes()
         digest = hashlib.sha256(data).hexdigest()
@@ -94,6 +96,11 @@ class SimulatedRegistry:
 
     # A source, as a command takes it
 
+    def connect(self, conf: LoaderConf) -> AbstractContextManager["SimulatedRegistry"]:
+        """Return itself, as a client of the registry of a loader.conf."""
+        del conf
+        return nullcontext(self)
+
     def document(self, path: str, *, max_bytes: int) -> bytes:
         self.asked.append(path)
         if (data := self.file(path)) is None:
@@ -105,8 +112,8 @@ class SimulatedRegistry:
         data = self.document(f"/v1/tuf/{path}", max_bytes=max_bytes)
         return held if held is not None and held == data else data
 
-    def blob(self, sha256: str, *, size: int) -> Iterator[bytes]:
-        yield self.document(f"/v1/blobs/{sha256}", max_bytes=size)
+    def blob(self, sha256: str, *, size: int, offset: int = 0) -> Iterator[bytes]:
+        yield self.document(f"/v1/blobs/{sha256}", max_bytes=size)[offset:]
 
     def _manifest(
         self, name: str, version: str, files: dict[str, bytes], requires: Sequence[str], more: dict[str, Any]
@@ -120,7 +127,7 @@ class SimulatedRegistry:
             "type": PluginType.EXT,
             "summary": "a plugin for tests",
             "license": "MIT",
-            "entry": f"{name}:make",
+            "entry": f"{name.replace('-', '_')}:make",
             "seedance_version": Range.parse(">=2.0,<3"),
             "requires": Requires(plugins=tuple((PluginName(other), Range.parse("^1.0")) for other in requires)),
             "device_affinity": parse_affinity(["cpu"]),

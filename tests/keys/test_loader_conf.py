@@ -73,6 +73,13 @@ def test_optional_tables_may_be_left_out() -> None:
     assert conf.keyring.ext_keys[0].ceiling is None
 
 
+def test_registry_may_claim_names() -> None:
+    claiming = conf_text().replace("[registry]", '[registry]\nnames = ["px-*", "log-mel"]')
+
+    assert LoaderConf.parse(claiming).registry_names == ("px-*", "log-mel")
+    assert LoaderConf.parse(conf_text()).registry_names is None
+
+
 def test_fresh_registry_has_no_keys_and_may_ask_for_any_threshold() -> None:
     assert keyring((), (), threshold=3).core_keys == ()
 
@@ -157,6 +164,17 @@ def test_key_that_is_not_pinned_is_refused() -> None:
             "[]",
             "`ext[0].names`: it is empty, so this key could sign nothing; "
             'write `["*"]` to let it sign every ext plugin',
+        ),
+        (
+            "[registry]",
+            "[registry]\nnames = []",
+            "`registry.names`: it is empty, so this registry would be asked for nothing; leave it out where it claims "
+            "none",
+        ),
+        (
+            "[registry]",
+            '[registry]\nnames = ["px-*", "Px"]',
+            "`registry.names`: 'Px' is not a pattern of plugin names (a-z 0-9 - with * and ?)",
         ),
         ('"L6"', '"all"', "`sandbox.accept_missing`: 'all' is not a sandbox layer such as `L6`"),
         ("2147483648", "0", "`limits.memory_bytes`: '0' is not a whole number from 1 to 9007199254740992"),

@@ -121,6 +121,17 @@ def test_extra_file_with_a_hostile_name_is_shown_escaped(tree: Path) -> None:
     assert "'\\udcff'" in message
 
 
+def test_paths_for_programs_have_no_quotes(tree: Path) -> None:
+    (tree / "extra").touch()
+    os.close(os.open(os.fsencode(tree) + b"/\xff", os.O_CREAT))
+    (tree / ("x" * 200)).touch()
+
+    with pytest.raises(SpmError) as caught:
+        verify_tree(verified(), tree)
+
+    assert sorted(caught.value.context["paths"]) == ["\\udcff", "extra", "x" * 80 + "..."]
+
+
 def test_missing_file_is_refused(tree: Path) -> None:
     (tree / "data/weights.bin").unlink()
 

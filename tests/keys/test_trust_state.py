@@ -82,6 +82,18 @@ def test_a_store_without_a_state_decides_nothing(tmp_path: Path) -> None:
     assert error.hint == LEARN
 
 
+@pytest.mark.parametrize("is_dangling", [True, False])
+def test_a_link_for_the_trust_does_not_count_as_a_store_without_one(tmp_path: Path, is_dangling: bool) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "trust").symlink_to("nowhere" if is_dangling else "empty")
+
+    with pytest.raises(SpmError) as caught:
+        read_trust_state(tmp_path)
+
+    assert told(caught.value) == (25, "link", f"{tmp_path}/trust is a symbolic link, the store has none")
+    assert caught.value.hint == DAMAGED
+
+
 def test_a_loader_conf_without_a_root_decides_nothing(tmp_path: Path) -> None:
     trust = make_trust()
     write_state(tmp_path, trust.state)

@@ -47,6 +47,15 @@ def test_stored_bytes_are_these() -> None:
     )
 
 
+def test_registry_is_written_where_it_is_another_than_the_generations_own() -> None:
+    made = generation(installed("px-scale", registry="px.example"), installed("scale"))
+
+    plugins = json.loads(made.to_bytes())["plugins"]
+
+    assert [plugin.get("registry") for plugin in plugins] == ["px.example", None]
+    assert Generation.from_bytes(made.to_bytes()) == made
+
+
 @pytest.mark.property
 @UNHURRIED
 @given(generations())
