@@ -1,4 +1,4 @@
-"""The few keywords of JSON Schema that manifest.schema.json uses, checked plainly. Knows no other keyword."""
+"""The few keywords of JSON Schema that the project's schemas use, checked plainly. Knows no other keyword."""
 
 import re
 from collections.abc import Iterator
@@ -11,8 +11,9 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "integer": int,
     "number": (int, float),
     "boolean": bool,
+    "null": type(None),
 }
-_NOTES = {"$schema", "title", "description", "$defs"}
+_NOTES = {"$schema", "$id", "title", "description", "$defs"}
 
 
 def faults(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> Iterator[str]:
@@ -31,7 +32,8 @@ def _holds(keyword: str, wanted: Any, value: Any, schema: dict[str, Any], root: 
         case "$ref":
             return _is_valid(value, root["$defs"][wanted.removeprefix("#/$defs/")], root)
         case "type":
-            return isinstance(value, _TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
+            kinds = [wanted] if isinstance(wanted, str) else wanted
+            return any(isinstance(value, _TYPES[kind]) and not _is_false_number(value, kind) for kind in kinds)
         case "enum":
             return bool(value in wanted)
         case "oneOf":
@@ -41,6 +43,11 @@ def _holds(keyword: str, wanted: Any, value: Any, schema: dict[str, Any], root: 
     if isinstance(value, list):
         return _array_holds(keyword, wanted, value, root)
     return _scalar_holds(keyword, wanted, value)
+
+
+def _is_false_number(value: Any, kind: str) -> bool:
+    # To Python a truth value is a whole number.
+    return isinstance(value, bool) and kind != "boolean"
 
 
 def _object_holds(
@@ -58,6 +65,8 @@ def _object_holds(
             return all(_is_valid(name, wanted, root) for name in value)
         case "maxProperties":
             return bool(len(value) <= wanted)
+        case "minProperties":
+            return bool(len(value) >= wanted)
     return _is_for_another_type(keyword)
 
 
@@ -93,7 +102,17 @@ def _scalar_holds(keyword: str, wanted: Any, value: Any) -> bool:
 
 def _is_for_another_type(keyword: str) -> bool:
     known = {"required", "properties", "additionalProperties", "propertyNames", "maxProperties", "items", "minItems"}
-    known |= {"maxItems", "uniqueItems", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum"}
+    known |= {
+        "minProperties",
+        "maxItems",
+        "uniqueItems",
+        "pattern",
+        "minLength",
+        "maxLength",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+    }
     if keyword not in known:
         raise AssertionError(f"the keyword `{keyword}` is not known to this test")
     return True
