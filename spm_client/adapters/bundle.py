@@ -155,8 +155,8 @@ class BundleSource:
         data = self.document(whole, max_bytes=max_bytes)
         return held if held == data else data
 
-    def blob(self, sha256: str, *, size: int) -> Iterator[bytes]:
-        """Yield a blob, its digest checked at the end.
+    def blob(self, sha256: str, *, size: int, offset: int = 0) -> Iterator[bytes]:
+        """Yield a blob from a byte on, the digest of the whole checked at the end.
 
         Raises: SizeMismatch, DigestMismatch.
         """
@@ -166,7 +166,9 @@ class BundleSource:
         digest = hashlib.sha256()
         for chunk in self._bundle.chunks(blob.extent):
             digest.update(chunk)
-            yield chunk
+            if offset < len(chunk):
+                yield chunk[offset:]
+            offset = max(offset - len(chunk), 0)
         if (found := digest.hexdigest()) != sha256:
             raise DigestMismatch(
                 f"`{blob.entry.path}` of `{blob.manifest.name}` {blob.manifest.version} in the bundle has the digest "

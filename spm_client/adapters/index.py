@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -35,6 +35,10 @@ class SignedShards(Protocol):
         """Return a plugin's shard, verified; None where the signed index has no such plugin."""
         ...
 
+    def prefetch(self, names: Iterable[PluginName], max_bytes: int) -> None:
+        """Fetch what `shard` will ask for, several at once; what is refused of it waits until `shard` asks."""
+        ...
+
     def seen(self, name: PluginName) -> Sequence[bytes]:
         """Return the shards that commands here were given before: what is said no more, then the last one."""
         ...
@@ -52,11 +56,24 @@ class RegistryIndex:
         self._signed = shards
         self._registry = registry
         self._shards: dict[PluginName, Shard] = {}
+        self._ahead: set[PluginName] = set()
+        self._seen: dict[PluginName, tuple[Shard, ...]] = {}
         self._bytes = 0
         self._deadline = time.monotonic() + MAX_INDEX_SECONDS
 
     def releases(self, name: PluginName) -> Sequence[ReleaseEntry]:
         return self.shard(name).releases
+
+    def prefetch(self, names: Iterable[PluginName]) -> None:
+        """Fetch together what will probably be asked next, within the bounds of the whole index. Believes none of it.
+
+        Raises: nothing for what cannot be had: that is told when the plugin is asked for.
+        """
+        new = [name for name in dict.fromkeys(names) if name not in self._shards and name not in self._ahead]
+        new = new[: max(MAX_SHARDS - len(self._ahead | self._shards.keys()), 0)]
+        if new and self._bytes < MAX_INDEX_BYTES and time.monotonic() < self._deadline:
+            self._ahead.update(new)
+            self._signed.prefetch(new, MAX_INDEX_BYTES - self._bytes)
 
     def shard(self, name: PluginName) -> Shard:
         """Return every release of a plugin.
@@ -106,15 +123,17 @@ class RegistryIndex:
                 expected=[self._registry, name],
                 found=[shard.registry, shard.name],
             )
-        for before in self._signed.seen(name):
-            if before != data:
-                _require_same_releases(_as_seen(before), shard)
+        seen = [before for kept in self._signed.seen(name) if kept != data and (before := _as_seen(kept))]
+        for before in seen:
+            _require_same_releases(before, shard)
+        self._seen[name] = (*seen, shard)
         _require_same_manifest(self._signed.installed(name), shard)
         return shard
 
     def once_yanked(self, name: PluginName, version: Version) -> str | None:
         """Return why a release was yanked when it was seen here before."""
-        releases = (before.find(version) for data in self._signed.seen(name) if (before := _as_seen(data)))
+        self.shard(name)
+        releases = (before.find(version) for before in self._seen[name])
         return next((release.yanked for release in releases if release and release.yanked), None)
 
     def fetch_manifest(self, release: ReleaseEntry, variant: VariantEntry) -> FetchedManifest:
@@ -127,11 +146,8 @@ class RegistryIndex:
             data = self._source.document(path, max_bytes=variant.manifest_size)
         except NotFound as error:
             raise contradiction(error) from error
-        if release.type is PluginType.EXT:
-            names, limit = [JWS_FILE], MAX_TOKEN
-        else:
-            names, limit = [f"{SIGNATURE_FILE_PREFIX}{keyid}" for keyid in variant.signatures], MAX_SIGNATURE
-        found = {name: self._signature(f"{path}/{name}", limit) for name in names}
+        limits = signature_files(release, variant)
+        found = {name: self._signature(f"{path}/{name}", limit) for name, limit in limits.items()}
         return FetchedManifest(data=data, signatures={name: file for name, file in found.items() if file is not None})
 
     def _signature(self, path: str, limit: int) -> bytes | None:
@@ -139,6 +155,13 @@ class RegistryIndex:
             return self._source.document(path, max_bytes=limit)
         except NotFound:
             return None
+
+
+def signature_files(release: ReleaseEntry, variant: VariantEntry) -> dict[str, int]:
+    """Return the names of the signature files that the index lists of a variant, with the bytes that each may have."""
+    if release.type is PluginType.EXT:
+        return {JWS_FILE: MAX_TOKEN}
+    return {f"{SIGNATURE_FILE_PREFIX}{keyid}": MAX_SIGNATURE for keyid in variant.signatures}
 
 
 def unsaid(now: bytes, seen: Sequence[bytes]) -> bytes | None:
@@ -192,12 +215,12 @@ def _require_same_manifest(entry: InstalledEntry | None, now: Shard) -> None:
         )
 
 
-def _require_same_releases(before: Shard | None, now: Shard) -> None:
+def _require_same_releases(before: Shard, now: Shard) -> None:
     """Hold a shard against the one that was seen before: of a release that both have, only `yanked` may differ.
 
     Raises: Fork naming the release and the first member that differs.
     """
-    for old in before.releases if before and before.registry == now.registry else ():
+    for old in before.releases if before.registry == now.registry else ():
         new = now.find(old.version)
         if new is None:
             continue
@@ -225,9 +248,10 @@ def contradiction(error: NotFound) -> BadResponse:
 def require_agreement(release: ReleaseEntry, manifest: Manifest) -> None:
     """Hold what the index says of a release, which no author signed, against the manifest, which one did.
 
+    `yanked` and `published` are the registry's own words.
     Raises: Mix naming the first member that differs.
     """
-    listed = replace(release, yanked=None).to_dict()
+    listed = replace(release, yanked=None, published=None).to_dict()
     signed = ReleaseEntry.of(manifest, release.variants).to_dict()
     for member in sorted({*listed, *signed}):
         if listed.get(member) != signed.get(member):

@@ -6,22 +6,40 @@ from manifests.batching import BatchPolicy
 from manifests.devices import parse_affinity
 from manifests.lockfile import Bindings
 from manifests.names import parse_query
+from spm_client.cli.limits import parse_arch, parse_cutoff
+from spm_client.cli.plan_text import plan_document, plan_lines, warnings
 from spm_client.cli.session import Session, target_option, timestamp
 from spm_client.render import ProgressLine, warn
 from spm_client.resolve import parse_spec
 from spm_client.workflows.consent import Wishes
-from spm_client.workflows.install import Change, Installed, NoLongerTrusted, install
+from spm_client.workflows.install import install
+from spm_client.workflows.near import suggesting
+from spm_client.workflows.plan import Installed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "specs", nargs="+", metavar="SPEC", help="`NAME`, `NAME==1.2.3`, `NAME@^1.2`, `NAME>=1,<2` or `NAME-v1.2.3`"
     )
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add all that `wishes_of` reads beside the specs."""
     add_bindings(parser)
     add_consents(parser)
+    parser.add_argument(
+        "--exclude-newer",
+        metavar="DATE",
+        help="leave out releases published later: a moment as in `2026-01-31T12:00:00Z`, "
+        "or a day as in `2026-01-31`, to its end in UTC",
+    )
+    parser.add_argument("--force-arch", metavar="SM", help="of builds for GPUs, take only those for just SM: `sm_86`")
+    parser.add_argument("--no-deps", action="store_true", help="install nothing that is required and not there yet")
     parser.add_argument("--target", metavar="FILE", help="install for the host that FILE describes, not for this one")
     parser.add_argument("--strict", action="store_true", help="refuse plugins with waste traps")
     parser.add_argument("--dry-run", action="store_true", help="resolve and verify, show the plan, change nothing")
+    parser.add_argument("--not-running", action="store_true", help="I know that no host runs what is replaced")
 
 
 def add_bindings(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +66,8 @@ def bindings_of(options: argparse.Namespace) -> Bindings:
     )
 
 
-def run(options: argparse.Namespace, session: Session) -> int:
-    wishes = Wishes(
+def wishes_of(options: argparse.Namespace) -> Wishes:
+    return Wishes(
         requirements=tuple(parse_spec(spec) for spec in options.specs),
         bindings=bindings_of(options),
         unbind=options.unbind,
@@ -58,14 +76,22 @@ def run(options: argparse.Namespace, session: Session) -> int:
         is_strict=options.strict,
         is_dry_run=options.dry_run,
         target_option=target_option(options.target),
+        no_deps=options.no_deps,
+        exclude_newer=None if options.exclude_newer is None else parse_cutoff(options.exclude_newer),
+        force_arch=None if options.force_arch is None else parse_arch(options.force_arch),
+        is_known_idle=options.not_running,
     )
+
+
+def run(options: argparse.Namespace, session: Session) -> int:
+    wishes = wishes_of(options)
     conf = session.conf()
-    with session.client(conf) as client:
+    with session.client(conf) as client, suggesting(client, wishes.names, registry=conf.registry_id):
         installed = install(
             wishes,
             session.layout,
             conf,
-            client,
+            session.client,
             session.target(options.target),
             now=session.now(),
             created=timestamp(session.environment),
@@ -76,72 +102,10 @@ def run(options: argparse.Namespace, session: Session) -> int:
 
 
 def show(installed: Installed, session: Session, *, is_dry_run: bool) -> None:
-    session.emit(
-        {
-            "generation": installed.generation.number,
-            "dry_run": is_dry_run,
-            "plugins": [_as_dict(change) for change in installed.changes],
-            "repaired": sorted(installed.repaired),
-            "removed": [entry.to_dict() for entry in installed.dropped],
-            "waste_traps": [finding.to_dict() for finding in installed.findings],
-            "refused": [_refused(one) for one in installed.refused],
-        }
-    )
-    for one in installed.refused:
-        warn(_warning(one))
-    for change in installed.changes:
-        if change.yanked:
-            release = f"`{change.after.name}` {change.after.version}"
-            warn(f"warning[yanked]: {release} was yanked: {change.yanked}")
-        elif change.once_yanked:
-            release = f"`{change.after.name}` {change.after.version}"
-            warn(f"note: {release} was yanked before ({change.once_yanked}), and is offered again")
-    for finding in installed.findings:
-        warn(f"warning[{finding.trap}]: {finding.message}\n  remedy: {finding.remedy}")
-    if session.is_json:
-        return
-    for change in installed.changes:
-        verb = "repaired" if change.after.name in installed.repaired else _verb(change)
-        if verb != "unchanged" or change.after.name in installed.wished:
-            print(f"{f'would be {verb}' if is_dry_run else verb:10} {_described(change)}")
-    for entry in installed.dropped:
-        print(f"{'would be removed' if is_dry_run else 'removed':10} {entry.name} {entry.release}, nothing requires it")
-
-
-def _refused(one: NoLongerTrusted) -> dict[str, object]:
-    return {"name": one.entry.name, "version": str(one.entry.version), **one.refusal.to_dict()}
-
-
-def _warning(one: NoLongerTrusted) -> str:
-    name, refusal = one.entry.name, one.refusal
-    text = f"warning[{refusal.reason}]: what is installed runs no more: {refusal.message}"
-    return (
-        f"{text}\n  remedy: `spm install {name}` looks for a release that is trusted, `spm uninstall {name}` removes it"
-    )
-
-
-def _as_dict(change: Change) -> dict[str, object]:
-    before = str(change.before.version) if change.before else None
-    changed = change.before != change.after
-    told = {"before": before, "changed": changed, "yanked": change.yanked, "once_yanked": change.once_yanked}
-    return {**change.after.to_dict(), **told}
-
-
-def _verb(change: Change) -> str:
-    if change.before == change.after:
-        return "unchanged"
-    if change.before is None:
-        return "installed"
-    if change.before.version == change.after.version:
-        return "changed"
-    return "upgraded" if change.before.version < change.after.version else "downgraded"
-
-
-def _described(change: Change) -> str:
-    after, before = change.after, change.before
-    text = f"{after.name} {after.release} ({after.type.value})"
-    if before and before.version != after.version:
-        text += f", was {before.version}"
-    if not after.requested:
-        text += ", required by another plugin"
-    return text + (f"\n           (fallback) {after.fallback}" if after.fallback else "")
+    """Tell what an install did; of a dry run, what it would do."""
+    session.emit(plan_document(installed, is_dry_run=is_dry_run))
+    for text in warnings(installed):
+        warn(text)
+    if not session.is_json:
+        for line in plan_lines(installed, is_dry_run=is_dry_run):
+            print(line)

@@ -23,6 +23,8 @@ def test_a_plugin_is_installed_with_what_it_requires_and_run_and_uninstalled(
     (tmp_path / "x.json").write_text("[[1.0, 2.0], [3.0, 4.0]]")
     ran = client.spm("run", "alpha", "--input", tmp_path / "x.json", "--output", tmp_path / "y.json")
     removed = client.told("uninstall", "alpha")
+    published = [str(release.published) for release in team.shard("alpha").releases]
+    target = next(line for line in told.out.splitlines(keepends=True) if line.startswith("target     linux "))
 
     assert installed.ok().out == (
         "installed  alpha 2.0.0 (ext)\ninstalled  beta 1.1.0 (ext), required by another plugin\n"
@@ -33,13 +35,20 @@ def test_a_plugin_is_installed_with_what_it_requires_and_run_and_uninstalled(
         "beta   1.1.0    ext    -         -      alpha\n"
     )
     assert told.ok().out == (
-        "alpha (ext): The plugin alpha of the tests\n"
-        "registry: team.example   installed: 2.0.0\n\n"
-        "VERSION  SIZE   DEVICES  BATCH     REQUIRES   ON THIS TARGET\n"
-        "2.0.0    149 B  cpu      adaptive  beta ^1.0  fits (any target)\n"
-        "1.1.0    149 B  cpu      adaptive  beta ^1.0  fits (any target)\n"
-        "1.0.0    149 B  cpu      adaptive  beta ^1.0  fits (any target)\n\n"
-        f"signed by {team.keyids['ext'][:16]}…\n"
+        "alpha 2.0.0 (ext): The plugin alpha of the tests\n"
+        "registry   team.example\n"
+        f"published  {published[2][:10]} {published[2][11:16]} UTC, by the registry's clock\n"
+        "installed  2.0.0: you asked for it\n"
+        "devices    cpu\n"
+        "batch      adaptive\n"
+        "requires   beta ^1.0; Seedance contract >=2.0.0,<3\n"
+        f"signed by  {team.keyids['ext'][:16]}…, ext key of `team`, pinned in loader.conf\n"
+        f"{target}"
+        "install    takes 2.0.0 (`any`)\n\n"
+        "VERSION  PUBLISHED   SIZE   DEVICES  BATCH     REQUIRES   ON THIS TARGET\n"
+        f"2.0.0    {published[2][:10]}  149 B  cpu      adaptive  beta ^1.0  fits (any target)\n"
+        f"1.1.0    {published[1][:10]}  149 B  cpu      adaptive  beta ^1.0  fits (any target)\n"
+        f"1.0.0    {published[0][:10]}  149 B  cpu      adaptive  beta ^1.0  fits (any target)\n"
     )
     assert verified.ok().out == "verified   alpha 2.0.0\nverified   beta 1.1.0\n"
     # beta doubles and alpha adds one.
@@ -97,12 +106,16 @@ def test_a_second_install_changes_nothing(client: Client) -> None:
     assert again.ok().out == "unchanged  alpha 2.0.0 (ext)\n"
 
 
-def test_a_dry_run_shows_the_plan_and_changes_nothing(client: Client) -> None:
+def test_a_dry_run_shows_the_plan_and_changes_nothing(team: Team, client: Client) -> None:
     with unchanged(client.home):
         planned = client.told("install", "alpha", "--dry-run")
 
     assert planned.ok().out == (
-        "would be installed alpha 2.0.0 (ext)\nwould be installed beta 1.1.0 (ext), required by another plugin\n"
+        "would be installed alpha 2.0.0 (ext)\n"
+        f"           signed by {team.keyids['ext'][:16]}…\n"
+        "would be installed beta 1.1.0 (ext), required by another plugin\n"
+        f"           signed by {team.keyids['ext'][:16]}…\n"
+        "259 B in 2 files would be downloaded\n"
     )
 
 
@@ -127,6 +140,18 @@ def test_what_is_not_installed_is_not_found(client: Client, command: str) -> Non
         answer = client.spm(command, "alpha")
 
     answer.refused(10, "not-found", "`alpha` is not installed", "`spm list` shows what is")
+
+
+def test_a_misspelt_installed_name_is_answered_with_the_one_that_was_meant(client: Client, tmp_path: Path) -> None:
+    client.spm("install", "gamma").ok()
+
+    with unchanged(client.home):
+        verified = client.spm("verify", "gama")
+        exported = client.spm("bundle", "export", "gama", "--output", tmp_path / "gama.bundle")
+
+    meant = "did you mean `gamma`?"
+    verified.refused(10, "not-found", "`gama` is not installed", meant)
+    exported.refused(10, "not-found", "the registry `team.example` has no plugin `gama`", meant)
 
 
 def test_a_slip_of_the_pen_is_answered_with_the_command_that_was_meant(client: Client) -> None:

@@ -135,10 +135,12 @@ class Machine:
         )
         return installed
 
-    def install(self, *specs: str) -> None:
-        wishes = Wishes(requirements=tuple(parse_spec(spec) for spec in specs))
+    def install(self, *specs: str, target: Target = HOST, **more: object) -> Installed:
+        wishes = Wishes(requirements=tuple(parse_spec(spec) for spec in specs), **more)  # type: ignore[arg-type]
         now = datetime.now(UTC)
-        install(wishes, self.layout, self.conf, self.registry, HOST, now=now, created=MOMENT, progress=silent)
+        return install(
+            wishes, self.layout, self.conf, self.registry.connect, target, now=now, created=MOMENT, progress=silent
+        )
 
     def install_trust(self) -> None:
         """Refresh trust, as `spm trust update` does."""

@@ -14,18 +14,18 @@ from spm_client.progress import Advance
 from spm_client.workflows.packed import PackedFolder
 from spm_client.workflows.publish import Published, publish
 from spm_client.workflows.sign import sign
-from tests.spm_client.adapters.test_http import Server, send
+from tests.fakes.answering_server import AnsweringServer, send
 from tests.spm_client.workflows.sources import packed, write_source
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as running:
+def server() -> Iterator[AnsweringServer]:
+    with AnsweringServer() as running:
         yield running
 
 
 @pytest.fixture
-def client(server: Server) -> Iterator[RegistryClient]:
+def client(server: AnsweringServer) -> Iterator[RegistryClient]:
     with RegistryClient(server.url, token="spm_token") as opened:
         yield opened
 
@@ -42,7 +42,7 @@ def silent(_label: str, _total: int) -> Advance:
     return lambda _: None
 
 
-def registry(server: Server, missing: list[str], offset: int = 0) -> None:
+def registry(server: AnsweringServer, missing: list[str], offset: int = 0) -> None:
     """Have the server accept an upload that lacks these blobs and has `offset` bytes of each."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -54,12 +54,12 @@ def registry(server: Server, missing: list[str], offset: int = 0) -> None:
     server.answer = answer
 
 
-def steps(server: Server) -> list[tuple[str, str]]:
+def steps(server: AnsweringServer) -> list[tuple[str, str]]:
     return [(method, path) for method, path, _, _ in server.seen]
 
 
 def test_what_the_registry_lacks_is_sent_and_committed(
-    server: Server, client: RegistryClient, release: PackedFolder
+    server: AnsweringServer, client: RegistryClient, release: PackedFolder
 ) -> None:
     digest = release.manifest.files[0].sha256
     registry(server, [digest])
@@ -78,7 +78,7 @@ def test_what_the_registry_lacks_is_sent_and_committed(
 
 
 def test_a_blob_that_another_upload_has_brought_meanwhile_is_not_sent(
-    server: Server, client: RegistryClient, release: PackedFolder
+    server: AnsweringServer, client: RegistryClient, release: PackedFolder
 ) -> None:
     entry = release.manifest.files[0]
     registry(server, [entry.sha256], offset=entry.size)
@@ -89,7 +89,7 @@ def test_a_blob_that_another_upload_has_brought_meanwhile_is_not_sent(
 
 
 def test_a_blob_that_was_changed_after_packing_is_not_sent(
-    server: Server, client: RegistryClient, release: PackedFolder
+    server: AnsweringServer, client: RegistryClient, release: PackedFolder
 ) -> None:
     entry = release.manifest.files[0]
     release.blob(entry.sha256).write_bytes(b"\x00")
@@ -106,7 +106,7 @@ def test_a_blob_that_was_changed_after_packing_is_not_sent(
 
 
 def test_a_blob_that_is_not_of_the_release_is_not_sent(
-    server: Server, client: RegistryClient, release: PackedFolder
+    server: AnsweringServer, client: RegistryClient, release: PackedFolder
 ) -> None:
     registry(server, ["../../../etc/passwd"])
 
@@ -120,7 +120,7 @@ def test_a_blob_that_is_not_of_the_release_is_not_sent(
 
 @pytest.mark.parametrize("answer", [{}, {"upload": 7, "missing": []}, {"upload": "7"}, {"upload": "7", "missing": "x"}])
 def test_an_answer_without_its_members_is_refused(
-    server: Server, client: RegistryClient, release: PackedFolder, answer: dict[str, object]
+    server: AnsweringServer, client: RegistryClient, release: PackedFolder, answer: dict[str, object]
 ) -> None:
     server.answer = send(201, json.dumps(answer).encode())
 
@@ -131,7 +131,7 @@ def test_an_answer_without_its_members_is_refused(
 
 
 def test_a_release_that_is_there_is_not_sent_again(
-    server: Server, client: RegistryClient, release: PackedFolder
+    server: AnsweringServer, client: RegistryClient, release: PackedFolder
 ) -> None:
     server.answer = send(200, b'{"published": true}')
 
@@ -140,7 +140,7 @@ def test_a_release_that_is_there_is_not_sent_again(
 
 
 def test_an_unsigned_release_is_refused_before_anything_is_sent(
-    server: Server, client: RegistryClient, release: PackedFolder
+    server: AnsweringServer, client: RegistryClient, release: PackedFolder
 ) -> None:
     (release.folder / "manifest.jws").unlink()
 

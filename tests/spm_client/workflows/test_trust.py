@@ -69,7 +69,9 @@ class Machine:
 
     def install(self, *specs: str, is_dry_run: bool = False) -> Installed:
         wishes = Wishes(requirements=tuple(parse_spec(spec) for spec in specs), is_dry_run=is_dry_run)
-        return install(wishes, self.layout, self.conf, self.registry, HOST, now=now(), created=MOMENT, progress=silent)
+        return install(
+            wishes, self.layout, self.conf, self.registry.connect, HOST, now=now(), created=MOMENT, progress=silent
+        )
 
     def update(self, *, is_new: bool = False) -> TrustState:
         return update(self.layout, self.conf, self.registry, now=now(), is_new=is_new).state
