@@ -64,7 +64,11 @@ class VariantEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseEntry:
-    """One version of a plugin, as far as resolving needs to know it. `yanked` is the reason, or None."""
+    """One version of a plugin, as far as resolving needs to know it. `yanked` is the reason, or None.
+
+    `published` is when the registry took it in, by its own clock and on its own word: no author signed that. None of a
+    release from before registries stamped them.
+    """
 
     version: Version
     type: PluginType
@@ -74,6 +78,7 @@ class ReleaseEntry:
     summary: str = ""
     device_affinity: tuple[Device, ...] | None = None
     batch_policy: BatchPolicy | None = None
+    published: str | None = None
     yanked: str | None = None
 
     @classmethod
@@ -101,6 +106,7 @@ class ReleaseEntry:
             summary=reader.optional("summary", fields.text) or "",
             device_affinity=reader.optional("device_affinity", read_affinity),
             batch_policy=reader.optional("batch_policy", read_batch_policy),
+            published=reader.optional("published", fields.moment),
             yanked=reader.optional("yanked", fields.text),
         )
 
@@ -118,6 +124,8 @@ class ReleaseEntry:
             value["device_affinity"] = [str(device) for device in self.device_affinity]
         if self.batch_policy is not None:
             value["batch_policy"] = self.batch_policy.to_value()
+        if self.published is not None:
+            value["published"] = self.published
         if self.yanked is not None:
             value["yanked"] = self.yanked
         return value

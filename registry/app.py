@@ -8,6 +8,7 @@ from manifests.errors import AuthRequired
 from registry.api.fast_reads import FastReads
 from registry.api.guarded import GuardedFlask
 from registry.api.release_routes import release_routes
+from registry.api.search_routes import search_routes
 from registry.api.site_routes import site_routes
 from registry.api.upload_routes import upload_routes
 from registry.services import tokens
@@ -27,6 +28,7 @@ def create_app(site: Site, now: Callable[[], int]) -> GuardedFlask:
     """Return the application over an open site."""
     app = GuardedFlask("registry", lambda header: _authenticate(site, header, now()))
     app.register_blueprint(site_routes(site))
+    app.register_blueprint(search_routes(site))
     app.register_blueprint(upload_routes(site, now))
     app.register_blueprint(release_routes(site, now))
     app.wsgi_app = FastReads(app.wsgi_app, Reader(site, now))  # type: ignore[method-assign]

@@ -37,6 +37,7 @@ def parser() -> Parser:
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
     for add in (_add_init, _add_root, _add_keyring, _add_serve, _add_key, _add_token, _add_loader_conf, _add_backup):
         add(commands)
+    _command(commands, "upgrade", "Bring a registry of an older spm-registry to this one's schema; stop it before.")
     return whole
 
 

@@ -6,8 +6,8 @@ import shlex
 import time
 
 from registry.commands.output import note, show, show_json
-from registry.commands.times import day_of
 from registry.services.setup import DEFAULT_ID, DEFAULT_URL, NewRegistry, make_registry
+from registry.services.times import moment_text
 from registry.services.tokens import DEFAULT_DAYS
 
 
@@ -34,7 +34,7 @@ def _value(new: NewRegistry) -> dict[str, str]:
         "id": new.registry_id,
         "url": new.url,
         "token": new.token,
-        "token_expires": day_of(new.token_ends),
+        "token_expires": moment_text(new.token_ends),
         "loader_conf": new.loader_conf,
     }
 
@@ -46,7 +46,8 @@ def _text(new: NewRegistry) -> str:
             f"Made the registry `{new.registry_id}` in {new.root}",
             f"  URL          {new.url} (where clients look for it; another by `--url`)",
             f"  admin token  {new.token}",
-            f"  valid until  {day_of(new.token_ends)} ({DEFAULT_DAYS} days); `spm-registry token new` makes the next",
+            f"  valid until  {moment_text(new.token_ends)} ({DEFAULT_DAYS} days); "
+            "`spm-registry token new` makes the next",
             "",
             f"Each client needs {new.root}/loader.conf, once the root of trust is in it:",
             "",

@@ -4,7 +4,7 @@ import argparse
 import time
 
 from registry.commands.output import show, show_json
-from registry.commands.times import day_of
+from registry.services.times import moment_text
 from registry.services.tokens import revoked_at
 from registry.storage.rows import TokenRow
 from registry.storage.site import using_site
@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     now = int(time.time())
     for row, revoked in rows:
-        used = "never used" if row.last_used_at is None else f"last used {day_of(row.last_used_at)}"
+        used = "never used" if row.last_used_at is None else f"last used {moment_text(row.last_used_at)}"
         names = " ".join(row.names)
         life = _life(row, revoked, now)
         show(f"{row.id}  {row.role:<9}  {row.label:<16}  {names:<16}  {life:<28}  {used}")
@@ -28,8 +28,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _life(row: TokenRow, revoked: int | None, now: int) -> str:
     if revoked is not None:
-        return f"revoked {day_of(revoked)}"
-    return f"{'expired' if row.expires_at <= now else 'until'} {day_of(row.expires_at)}"
+        return f"revoked {moment_text(revoked)}"
+    return f"{'expired' if row.expires_at <= now else 'until'} {moment_text(row.expires_at)}"
 
 
 def _value(row: TokenRow, revoked: int | None) -> dict[str, object]:
@@ -38,8 +38,8 @@ def _value(row: TokenRow, revoked: int | None) -> dict[str, object]:
         "label": row.label,
         "role": row.role,
         "names": list(row.names),
-        "created": day_of(row.created_at),
-        "expires": day_of(row.expires_at),
-        "revoked": None if revoked is None else day_of(revoked),
-        "last_used": None if row.last_used_at is None else day_of(row.last_used_at),
+        "created": moment_text(row.created_at),
+        "expires": moment_text(row.expires_at),
+        "revoked": None if revoked is None else moment_text(revoked),
+        "last_used": None if row.last_used_at is None else moment_text(row.last_used_at),
     }

@@ -4,10 +4,10 @@ import argparse
 import time
 
 from registry.commands.output import note, show, show_json
-from registry.commands.times import day_of
 from registry.services import tokens
 from registry.services.policy import Role
 from registry.services.setup import OPERATOR
+from registry.services.times import moment_text
 from registry.services.tokens import TokenRequest
 from registry.storage.site import using_site
 
@@ -25,12 +25,12 @@ def run(options: argparse.Namespace) -> int:
             "label": row.label,
             "role": row.role,
             "names": list(row.names),
-            "expires": day_of(row.expires_at),
+            "expires": moment_text(row.expires_at),
         }
         show_json(value)
     else:
         show(text)
-        note(f"Token for `{row.label}`: {row.role}, valid until {day_of(row.expires_at)}")
+        note(f"Token for `{row.label}`: {row.role}, valid until {moment_text(row.expires_at)}")
         note("The token is not stored and cannot be shown again.")
     if owned:
         note(f"This label already owns: {', '.join(owned)}")

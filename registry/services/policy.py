@@ -24,6 +24,7 @@ class Action(StrEnum):
     READ_INDEX = "read-index"
     READ_MANIFEST = "read-manifest"
     READ_BLOB = "read-blob"
+    SEARCH = "search"
     WHOAMI = "whoami"
     OPEN_UPLOAD = "open-upload"
     SEE_UPLOAD = "see-upload"
@@ -33,7 +34,16 @@ class Action(StrEnum):
     UNYANK = "unyank"
 
 
-_OPEN = frozenset({Action.SEE_HEALTH, Action.SEE_REGISTRY, Action.READ_INDEX, Action.READ_MANIFEST, Action.READ_BLOB})
+_OPEN = frozenset(
+    {
+        Action.SEE_HEALTH,
+        Action.SEE_REGISTRY,
+        Action.READ_INDEX,
+        Action.READ_MANIFEST,
+        Action.READ_BLOB,
+        Action.SEARCH,
+    }
+)
 _READING = _OPEN | {Action.WHOAMI}
 _PUBLISHING = _READING | {
     Action.OPEN_UPLOAD,

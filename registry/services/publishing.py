@@ -20,6 +20,7 @@ from registry.services.problems import Problem, refusal
 from registry.services.rules import Candidate, is_published, problems_of, scope_problems
 from registry.services.shards import read_shard, write_shard
 from registry.services.submission import Submission
+from registry.services.times import moment_text
 from registry.services.trust import verify_offers
 from registry.services.waste import waste_warnings
 from registry.storage.parts import PartKey, Source
@@ -292,7 +293,8 @@ def _write_release(site: Site, records: Records, candidate: Candidate, caller: C
         signatures = dict(variant.signatures)
         records.add_manifest(candidate.name, candidate.version, variant.sha256, variant.data, signatures)
     records.add_blobs(candidate.sizes)
-    shard = read_shard(records, candidate.name).with_release(candidate.entry())
+    entry = candidate.entry(published=moment_text(now))
+    shard = read_shard(records, candidate.name).with_release(entry)
     write_shard(records, shard, now)
     sign_shard(site, records, candidate.name, now)
     subject = f"{candidate.name} {candidate.version}"

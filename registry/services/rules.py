@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keys.verified import VerifiedManifest
 from manifests.index import ReleaseEntry, VariantEntry
@@ -61,9 +61,10 @@ class Candidate:
         """Return the size of each file, by digest."""
         return {entry.sha256: entry.size for variant in self.variants for entry in variant.manifest.files}
 
-    def entry(self) -> ReleaseEntry:
-        """Return the release as the index shows it."""
-        return ReleaseEntry.of(self.first, tuple(_variant_entry(variant) for variant in self.variants))
+    def entry(self, *, published: str) -> ReleaseEntry:
+        """Return the release as the index shows it from the moment on that it is published."""
+        entry = ReleaseEntry.of(self.first, tuple(_variant_entry(variant) for variant in self.variants))
+        return replace(entry, published=published)
 
 
 def _variant_entry(variant: VerifiedManifest) -> VariantEntry:

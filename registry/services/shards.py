@@ -5,6 +5,7 @@ import hashlib
 from manifests.errors import TooBig
 from manifests.index import MAX_SHARD_BYTES, Shard
 from manifests.names import parse_name
+from registry.services.searching import listing_of
 from registry.storage.records import Records
 from registry.storage.rows import ShardRow
 
@@ -32,3 +33,5 @@ def write_shard(records: Records, shard: Shard, now: int) -> None:
     if earlier is not None:
         records.signed.keep_shard(earlier, now)
     records.put_shard(ShardRow(name=shard.name, data=data, etag=f'"{hashlib.sha256(data).hexdigest()}"'))
+    if (listing := listing_of(shard)) is not None:
+        records.listings.put(listing)

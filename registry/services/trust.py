@@ -1,7 +1,6 @@
 """Whom this registry trusts, and what offered manifests that makes good at a publish. Stores nothing."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from keys.keyring import LoaderConf
 from keys.pinned_keys import CoreKey, ExtKey, Keyring
@@ -13,6 +12,7 @@ from manifests.parts import PluginType
 from registry.services.index_signing import require_root
 from registry.services.problems import Problem
 from registry.services.submission import Submission
+from registry.services.times import moment_text
 from registry.storage.records import Records
 from registry.storage.site import Site
 
@@ -50,7 +50,7 @@ def verify_offers(site: Site, records: Records, submission: Submission, now: int
         ConfigError: there is no root, or loader.conf and the document contradict each other.
     """
     conf, keyring = trust(site, records), _keyring(site, records)
-    moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = moment_text(now)
     verified, problems = [], []
     count = len(submission.manifests)
     for number, fetched in enumerate(submission.manifests, start=1):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
 
 from registry.storage import tables
+from registry.storage.listings import Listings
 from registry.storage.rows import AuditRow, PluginRow, ReleaseRow, ShardRow, TokenRow, UploadRow
 from registry.storage.signed_files import SignedFiles
 
@@ -16,6 +17,7 @@ class Records:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.signed = SignedFiles(connection)
+        self.listings = Listings(connection)
 
     # The registry itself
 

@@ -61,6 +61,19 @@ class ShardRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListingRow:
+    """A plugin as a search shows it: its newest release. `yanked` is the reason where every release is yanked."""
+
+    name: str
+    version: str
+    type: str
+    summary: str
+    devices: tuple[str, ...]
+    batch: str | None
+    yanked: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignedRow:
     """One version of one file of the signed index, exactly as it is served."""
 

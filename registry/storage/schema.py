@@ -27,6 +27,12 @@ def newest_revision() -> str:
     return head
 
 
+def is_older(revision: str | None) -> bool:
+    """Tell whether a database of this revision is one that this code can bring up to date."""
+    known = [script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()]
+    return revision in known[1:]
+
+
 def current_revision(database: Database) -> str | None:
     """Return the revision that a database has."""
     with database.connection() as connection:

@@ -69,16 +69,27 @@ def open_site(root: Path) -> Site:
         ConfigPermissions: others than the owner may read its secret or its online key.
         ConfigError: its database has another schema than this code needs.
     """
-    # `uploads` holds nothing durable; the registry makes it anew when a publish needs it.
-    missing = [name for name in _DURABLE if not os.path.lexists(root / name)]
-    if missing:
-        raise _not_whole(root, missing)
-    _check_private(root / "secret", "secret")
-    _check_private(root / "online.key", "online key")
-    _check_secret(root / "secret")
-    site = _site(root)
+    site = _whole_site(root)
     _check_schema(site)
     return site
+
+
+def upgrade_site(root: Path) -> tuple[str | None, str]:
+    """Bring a registry's database to the schema that this code needs; return what it had, and what it has.
+
+    Raises:
+        UsageError, ConfigPermissions: as `open_site`.
+        ConfigError: its schema is none that this code knows; nothing was changed.
+    """
+    site = _whole_site(root)
+    try:
+        before = schema.current_revision(site.database)
+        if schema.is_older(before):
+            schema.upgrade(site.database)
+        _check_schema(site)
+        return before, schema.newest_revision()
+    finally:
+        site.database.close()
 
 
 @contextmanager
@@ -133,6 +144,17 @@ def remove_parts(root: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+
+def _whole_site(root: Path) -> Site:
+    # `uploads` holds nothing durable; the registry makes it anew when a publish needs it.
+    missing = [name for name in _DURABLE if not os.path.lexists(root / name)]
+    if missing:
+        raise _not_whole(root, missing)
+    _check_private(root / "secret", "secret")
+    _check_private(root / "online.key", "online key")
+    _check_secret(root / "secret")
+    return _site(root)
 
 
 def _site(root: Path) -> Site:
@@ -201,5 +223,7 @@ def _check_schema(site: Site) -> None:
     if have != need:
         raise ConfigError(
             f"{site.root / 'registry.db'} has schema {have or 'none'}, and this program needs {need}",
-            hint="use the version of spm-registry that made this registry",
+            hint=f"stop the registry, copy its folder, then `spm-registry upgrade --root {site.root}`"
+            if schema.is_older(have)
+            else "use the version of spm-registry that made this registry",
         )

@@ -96,6 +96,22 @@ shards = Table(
     Column("etag", String(80), nullable=False),
 )
 
+# What a search looks through: each plugin's newest release, drawn from its shard whenever that is written.
+listings = Table(
+    "listings",
+    metadata,
+    Column("name", ForeignKey("plugins.name"), primary_key=True),
+    Column("version", String(128), nullable=False),
+    Column("type", String(8), nullable=False),
+    Column("summary", Text, nullable=False),
+    # Between commas, as in `,cuda:sm_86,cpu,`, so that a device is found whole.
+    Column("devices", Text, nullable=False),
+    Column("batch", String(16), nullable=True),
+    Column("yanked", Text, nullable=True),
+    # Name and summary in lower case: databases differ in what LIKE takes for the same letter.
+    Column("words", Text, nullable=False),
+)
+
 # TUF metadata and the keyring document, each version as served. Of each role one row is not replaced: the current one.
 tuf_files = Table(
     "tuf_files",

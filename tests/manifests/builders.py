@@ -279,6 +279,7 @@ releases = st.builds(
     summary=st.just("") | texts,
     device_affinity=st.none() | affinities,
     batch_policy=st.none() | policies,
+    published=st.none() | moments,
     yanked=st.none() | texts,
 )
 shards = st.builds(

@@ -1,4 +1,7 @@
-"""npm's ranges by brute force, from node-semver's documentation, for tests to compare with. Neither fast nor strict."""
+"""npm's ranges by brute force, from node-semver's documentation, for tests to compare with. Neither fast nor strict.
+
+`<X.Y.Z` is ours: it leaves the pre-releases of X.Y.Z out where the alternative names none of them.
+"""
 
 import re
 
@@ -25,11 +28,11 @@ def contains(text: str, version: str, *, pre: bool = False) -> bool:
 
 def _has(alternative: str, version: Key, *, pre: bool) -> bool:
     parts = _comparators(alternative)
-    if not all(_satisfies(operator, partial, version) for operator, partial in parts):
-        return False
     is_named = any(
         operator != "!=" and "-" in partial and key(partial)[:3] == version[:3] for operator, partial in parts
     )
+    if not all(_satisfies(operator, partial, version, is_named=is_named) for operator, partial in parts):
+        return False
     return version[3] == _RELEASE or pre or is_named
 
 
@@ -41,9 +44,9 @@ def _comparators(alternative: str) -> list[tuple[str, str]]:
     return found or [("", "*")]
 
 
-def _satisfies(operator: str, partial: str, version: Key) -> bool:
+def _satisfies(operator: str, partial: str, version: Key, *, is_named: bool) -> bool:
     if operator == "!=":
-        return not _satisfies("=", partial, version)
+        return not _satisfies("=", partial, version, is_named=is_named)
     numbers = _written(partial)
     if not numbers:
         return operator not in {"<", ">"}
@@ -54,7 +57,7 @@ def _satisfies(operator: str, partial: str, version: Key) -> bool:
         case ">=":
             return version >= low
         case "<":
-            return version < (low if len(numbers) == 3 else _floor(numbers))
+            return version < (low if is_named and len(numbers) == 3 else _floor(numbers))
         case "<=":
             return version <= low if len(numbers) == 3 else version < _floor(_next(numbers))
         case "^":

@@ -115,6 +115,15 @@ def test_yanking_changes_nothing_else_and_can_be_taken_back() -> None:
     assert yanked.with_yanked(Version.parse("1.0.0"), None) == made
 
 
+def test_a_release_says_when_it_was_published_or_nothing_of_it() -> None:
+    stamped = replace(release("1.1.0"), published="2026-12-01T09:00:00Z")
+    made = replace(shard(), releases=(release("1.0.0"), stamped))
+
+    assert [entry.to_dict().get("published") for entry in made.releases] == [None, "2026-12-01T09:00:00Z"]
+    assert Shard.from_bytes(made.to_bytes()) == made
+    assert made.with_yanked(stamped.version, "it leaks").releases[1].published == "2026-12-01T09:00:00Z"
+
+
 def test_yanking_what_is_not_there_is_refused() -> None:
     message = refused(lambda: shard("1.0.0").with_yanked(Version.parse("2.0.0"), "why"), NotFound)
 
@@ -151,6 +160,7 @@ def test_two_variants_of_different_tags_are_read() -> None:
     [
         ("yanked", None, "`yanked`: 'None' is not plain text of 1 to 4096 characters"),
         ("yanked", True, "`yanked`: 'True' is not plain text of 1 to 4096 characters"),
+        ("published", "yesterday", "`published`: 'yesterday' is not a UTC time such as 2026-01-31T12:00:00Z"),
         ("type", "any", "`type`: 'any' is not one of `core`, `ext`"),
         ("variants", {}, "`variants`: '{}' is not a list of at most 64 items"),
         ("variants", ["a"], "`variants`: 'a' is not a table"),

@@ -299,7 +299,7 @@ def test_a_database_of_another_schema_is_refused(capsys: pytest.CaptureFixture[s
 
     assert code == 26
     assert err == (
-        f"error[conf-syntax]: {team.root}/registry.db has schema 9999, and this program needs 0002\n"
+        f"error[conf-syntax]: {team.root}/registry.db has schema 9999, and this program needs 0003\n"
         "  hint: use the version of spm-registry that made this registry\n"
     )
 

@@ -16,6 +16,7 @@ MATRIX = {
     "read-index": "anonymous reader publisher admin",
     "read-manifest": "anonymous reader publisher admin",
     "read-blob": "anonymous reader publisher admin",
+    "search": "anonymous reader publisher admin",
     "whoami": "reader publisher admin",
     "open-upload": "publisher admin",
     "see-upload": "publisher admin",
