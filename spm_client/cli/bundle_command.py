@@ -1,21 +1,23 @@
 """`spm bundle`."""
 
 import argparse
-from dataclasses import replace
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from manifests.names import parse_query
 from spm_client.bundle_format import spec_text
 from spm_client.cli.command import add_action, add_actions
-from spm_client.cli.install_command import add_bindings, add_consents, bindings_of, show
+from spm_client.cli.install_command import add_consents, add_options, show, wishes_of
 from spm_client.cli.session import Session, target_option, timestamp
-from spm_client.render import ProgressLine, size, table, warn
+from spm_client.cli.store_of import installed_names
+from spm_client.render import ProgressLine, fitted, size, terminal_width, warn
 from spm_client.resolve import parse_spec
 from spm_client.workflows.bundle_check import Carried, CheckedBundle
 from spm_client.workflows.bundle_export import export_bundle
 from spm_client.workflows.bundle_import import import_bundle, verify_bundle
 from spm_client.workflows.consent import Wishes
+from spm_client.workflows.near import suggesting_installed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,11 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     taken = add_action(actions, "import", "install from a bundle, asking no registry", _import)
     taken.add_argument("file", metavar="FILE", help="a file that `spm bundle export` wrote")
     _add_specs(taken, "*", "what to install of it (default: what was asked for at its export)")
-    add_bindings(taken)
-    taken.add_argument("--target", metavar="FILE", help="install for the host that FILE describes, not for this one")
-    add_consents(taken)
-    taken.add_argument("--strict", action="store_true", help="refuse plugins with waste traps")
-    taken.add_argument("--dry-run", action="store_true", help="verify and resolve, show the plan, change nothing")
+    add_options(taken)
 
 
 def _add_specs(parser: argparse.ArgumentParser, nargs: str, text: str) -> None:
@@ -53,9 +51,18 @@ def run(options: argparse.Namespace, session: Session) -> int:
 def _export(options: argparse.Namespace, session: Session) -> None:
     conf = session.conf()
     output = Path(options.output)
-    with session.client(conf) as client:
+    wishes = Wishes(
+        requirements=tuple(parse_spec(spec) for spec in options.specs),
+        accept_fallback=frozenset(parse_query(name) for name in options.accept_fallback),
+        pre=frozenset(parse_query(name) for name in options.pre),
+        target_option=target_option(options.target),
+    )
+    with ExitStack() as stack:
+        for name in wishes.names:
+            stack.enter_context(suggesting_installed(name, lambda: installed_names(session)))
+        client = stack.enter_context(session.client(conf))
         exported = export_bundle(
-            _wishes(options),
+            wishes,
             session.layout,
             conf,
             client,
@@ -88,7 +95,7 @@ def _verify(options: argparse.Namespace, session: Session) -> None:
 def _import(options: argparse.Namespace, session: Session) -> None:
     checked, installed = import_bundle(
         Path(options.file),
-        replace(_wishes(options), bindings=bindings_of(options), unbind=options.unbind),
+        wishes_of(options),
         session.layout,
         session.conf(),
         session.target(options.target),
@@ -107,17 +114,6 @@ def _older(one: Carried, checked: CheckedBundle) -> str:
     return (
         f"warning[older]: the bundle brings `{one.name}` {one.listed.version}, while its index lists {one.newest} too\n"
         f"  what was asked for at its export: {asked}"
-    )
-
-
-def _wishes(options: argparse.Namespace) -> Wishes:
-    return Wishes(
-        requirements=tuple(parse_spec(spec) for spec in options.specs),
-        accept_fallback=frozenset(parse_query(name) for name in options.accept_fallback),
-        pre=frozenset(parse_query(name) for name in options.pre),
-        is_strict=getattr(options, "strict", False),
-        is_dry_run=getattr(options, "dry_run", False),
-        target_option=target_option(options.target),
     )
 
 
@@ -169,7 +165,8 @@ def _show(checked: CheckedBundle) -> None:
         )
         for one in checked.carried
     ]
-    print(table(("PLUGIN", "RELEASE", "CLASS", "SIZE", "PUBLISHER", "SIGNED BY", "NOTE"), rows))
+    header = ("PLUGIN", "RELEASE", "CLASS", "SIZE", "PUBLISHER", "SIGNED BY", "NOTE")
+    print(fitted(header, rows, terminal_width(), spare=("CLASS", "SIZE"), least=20))
 
 
 def _note(one: Carried) -> str:

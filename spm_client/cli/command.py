@@ -1,32 +1,46 @@
 """Parsing the command line, calling one command, translating refusals for the terminal. Knows no command's work."""
 
 import argparse
-import difflib
 import errno
 import importlib
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from manifests.errors import LimitReached, SpmError, UsageError
 from spm_client import __version__
+from spm_client.cli.parser import ACTION, Parser, nearest
 from spm_client.cli.session import Session
-from spm_client.render import warn
+from spm_client.render import proof_lines, warn
 
-INTERRUPTED = 128 + signal.SIGINT
+ELSEWHERE = {
+    "update": "`spm upgrade` of a project, or `spm install NAME`",
+    "rm": "`spm uninstall`, or `spm remove` of a project",
+    "delete": "`spm uninstall`, or `spm remove` of a project",
+    "i": "`spm install`",
+    "get": "`spm install`",
+    "ls": "`spm list`",
+    "show": "`spm info`",
+    "view": "`spm info`",
+    "find": "`spm search`",
+    "prune": "`spm gc`",
+    "clean": "`spm gc`",
+    "autoremove": "`spm gc`",
+    "undo": "`spm rollback`",
+    "check": "`spm verify`, or `spm doctor`",
+    "new": "`spm init`",
+    "build": "`spm pack`",
+    "freeze": "`spm lock`",
+    "exec": "`spm run`",
+    "help": "`spm --help`",
+    "version": "`spm --version`",
+}
+"""What people of other tools type, by the word: npm, cargo, pip, apt and their like have these."""
 
-
-class _Parser(argparse.ArgumentParser):
-    """argparse, with its complaints as refusals of spm."""
-
-    def __init__(self, *, allow_abbrev: bool = False, **options: Any) -> None:
-        super().__init__(allow_abbrev=allow_abbrev, **options)
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"`{self.prog} --help` shows how it is used")
+# 128 and the signal's number, SIGINT and SIGPIPE, as shells have it.
+INTERRUPTED, NO_READER = 130, 141
 
 
 def run(arguments: list[str], commands: dict[str, str]) -> int:
@@ -34,7 +48,7 @@ def run(arguments: list[str], commands: dict[str, str]) -> int:
     session = Session(is_json="--json" in arguments, environment=dict(os.environ))
     try:
         options = _parse(arguments, commands)
-        session.root_named, session.is_json = options.root, options.json
+        session.root_named, session.is_json, session.is_explained = options.root, options.json, options.explain
         code = int(options.call(options, session) or 0)
         # A reader that is gone is found out here, not when Python ends.
         sys.stdout.flush()
@@ -46,7 +60,7 @@ def run(arguments: list[str], commands: dict[str, str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        return NO_READER
     except OSError as error:
         return report(_of_system(error), session)
 
@@ -64,6 +78,9 @@ def report(refusal: SpmError, session: Session) -> int:
     if session.is_json:
         print(json.dumps(session.partial | refusal.to_dict()))
     warn(f"error[{refusal.reason}]: {refusal.message}")
+    if session.is_explained:
+        for line in proof_lines(refusal.context.get("derivation", [])):
+            warn(line)
     if refusal.hint:
         warn(f"  hint: {refusal.hint}")
     return refusal.exit_code
@@ -72,12 +89,14 @@ def report(refusal: SpmError, session: Session) -> int:
 def _parse(arguments: list[str], commands: dict[str, str]) -> argparse.Namespace:
     chosen = _command_in(arguments)
     if chosen is not None and chosen not in commands:
-        near = difflib.get_close_matches(chosen, commands, n=1)
-        raise UsageError(
-            f"`{chosen}` is not a command of spm",
-            hint=f"did you mean `spm {near[0]}`?" if near else "`spm --help` lists the commands",
-        )
-    return _parser(chosen, commands).parse_args(arguments)
+        raise UsageError(f"`{chosen}` is not a command of spm", hint=_meant(chosen, commands))
+    return _parser(chosen, commands).parse_line(arguments)
+
+
+def _meant(word: str, commands: dict[str, str]) -> str:
+    """Return the hint to a word that is no command: what other tools call so, else the nearest there is."""
+    meant = ELSEWHERE.get(word) or (f"`spm {near}`" if (near := nearest(word, commands)) else None)
+    return f"did you mean {meant}?" if meant else "`spm --help` lists the commands"
 
 
 def _command_in(arguments: list[str]) -> str | None:
@@ -91,8 +110,8 @@ def _command_in(arguments: list[str]) -> str | None:
     return None
 
 
-def _parser(chosen: str | None, commands: dict[str, str]) -> argparse.ArgumentParser:
-    parser = _Parser(
+def _parser(chosen: str | None, commands: dict[str, str]) -> Parser:
+    parser = Parser(
         prog="spm",
         description="Install, verify and run signed compute plugins. Nothing lesser than what was asked for is taken "
         "silently.",
@@ -125,12 +144,18 @@ def add_common(parser: argparse.ArgumentParser, *, default: object) -> None:
     parser.add_argument(
         "--json", action="store_true", default=False if is_top else default, help="print JSON to stdout, refusals too"
     )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        default=False if is_top else default,
+        help="where there is no resolution, show the proof step by step",
+    )
 
 
 def add_actions(parser: argparse.ArgumentParser) -> Any:
     """Return where a command's actions are added; the command without one prints its help and is refused."""
     parser.set_defaults(action=_without_action(parser))
-    return parser.add_subparsers(metavar="ACTION")
+    return parser.add_subparsers(metavar=ACTION)
 
 
 def add_action(actions: Any, name: str, summary: str, call: Callable[..., None]) -> argparse.ArgumentParser:

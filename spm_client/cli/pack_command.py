@@ -5,6 +5,7 @@ from pathlib import Path
 
 from manifests.errors import UsageError
 from manifests.names import parse_publisher
+from manifests.sources import parse_registry_id
 from spm_client.adapters.config import keys_folder
 from spm_client.cli.session import Session, timestamp
 from spm_client.render import count, size
@@ -23,7 +24,7 @@ def run(options: argparse.Namespace, session: Session) -> int:
     packed = pack(
         Path(options.source),
         Path(options.out),
-        registry=options.registry_id or session.conf().registry_id,
+        registry=parse_registry_id(options.registry_id) if options.registry_id else session.conf().registry_id,
         publisher=_publisher(options, session),
         created=timestamp(session.environment),
         host=session.target(None),

@@ -3,11 +3,12 @@
 import argparse
 
 from keys.passphrase import read
+from spm_client.cli.parser import whole
 
 __all__ = ["add_option", "read"]
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--passphrase-fd", metavar="N", type=int, help="read the passphrase from file descriptor N (default: ask)"
+        "--passphrase-fd", metavar="N", type=whole, help="read the passphrase from file descriptor N (default: ask)"
     )

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manifests.errors import WorkerError
-from manifests.names import fold, parse_name
 from spm_client.cli.session import Session
 
 if TYPE_CHECKING:
@@ -48,14 +47,17 @@ def _seconds(text: str) -> float:
 def run(options: argparse.Namespace, session: Session) -> int:
     from runtime.host import Host
     from runtime.tensor_files import check_output, summary, write_result
+    from spm_client.cli.store_of import installed_names, parse_installed
+    from spm_client.workflows.near import suggesting_installed
 
-    name = parse_name(fold(options.name))
+    name = parse_installed(options.name)
     output = Path(options.output) if options.output else None
     if output is not None:
         check_output(output)
     # Not entered: that would start every core plugin, and one plugin was asked for.
     host = Host(session.layout.root, call_deadline=options.timeout)
-    manifest = host.describe(name)
+    with suggesting_installed(name, lambda: installed_names(session)):
+        manifest = host.describe(name)
     result, stats = _call(host, name, options, manifest.inputs, session)
     if output is not None:
         write_result(result, output)

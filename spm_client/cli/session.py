@@ -3,19 +3,18 @@
 import json
 import os
 import re
-import shlex
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manifests.plain import plain
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from keys.keyring import LoaderConf
     from manifests.lockfile import Generation
     from manifests.target import Target
-    from runtime.installed import TrustedConf
     from spm_client.adapters.http import RegistryClient
     from spm_client.store.layout import Layout
 
@@ -28,17 +27,24 @@ class Session:
 
     def __init__(self, *, is_json: bool, environment: dict[str, str]) -> None:
         self.is_json = is_json
+        self.is_explained = False
         self.environment = environment
         self.root_named: str | None = None
         self.partial: dict[str, Any] = {}
         """What a command has found out before it refuses; printed with the refusal."""
 
     @property
-    def layout(self) -> "Layout":
+    def root(self) -> Path:
+        """The folder of the store."""
         from spm_client.adapters.config import store_root
+
+        return store_root(self.root_named, self.environment)
+
+    @property
+    def layout(self) -> "Layout":
         from spm_client.store.layout import Layout
 
-        return Layout(store_root(self.root_named, self.environment))
+        return Layout(self.root)
 
     def conf(self) -> "LoaderConf":
         """Return what this host trusts.
@@ -49,18 +55,11 @@ class Session:
 
         return LoaderConf.read(self.layout.conf)
 
-    def trusted_conf(self) -> "TrustedConf":
-        """Return what this host trusts by what its store remembers, without asking a registry.
-
-        Raises: as `conf`; Undecided where the store remembers nothing; FreshnessError where that is too old.
-        """
-        from runtime.installed import trusted_conf
-
-        return trusted_conf(self.layout.root, self.conf(), self.now())
-
     @staticmethod
-    def now() -> datetime:
+    def now() -> "datetime":
         """Return the clock's reading, by which trust is judged; no variable stands in for it."""
+        from datetime import UTC, datetime
+
         return datetime.now(UTC)
 
     def generation(self, registry: str) -> "Generation":
@@ -128,11 +127,15 @@ def read_target(path: Path) -> "Target":
 
 def target_option(path: str | None) -> str:
     """Return the words that name the same target to another command."""
+    import shlex
+
     return "" if path is None else f"--target {shlex.quote(path)}"
 
 
 def timestamp(environment: dict[str, str]) -> str:
     """Return now in RFC 3339 UTC; `SOURCE_DATE_EPOCH` stands in for it where builds must be repeatable."""
+    from datetime import UTC, datetime
+
     from manifests.errors import UsageError
 
     epoch = environment.get("SOURCE_DATE_EPOCH", "")

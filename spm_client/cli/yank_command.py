@@ -4,7 +4,9 @@ import argparse
 
 from manifests.errors import UsageError
 from spm_client.cli.session import Session
+from spm_client.cli.store_of import installed_names
 from spm_client.resolve import parse_spec
+from spm_client.workflows.near import suggesting_installed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +24,10 @@ def run(options: argparse.Namespace, session: Session) -> int:
     version = requirement.range.text.lstrip("= ")
     conf = session.conf()
     path = f"/v1/plugins/{requirement.name}/{version}/yank"
-    with session.client(conf, is_authorized=True) as client:
+    with (
+        suggesting_installed(requirement.name, lambda: installed_names(session)),
+        session.client(conf, is_authorized=True) as client,
+    ):
         if options.undo:
             client.call("DELETE", path)
         else:

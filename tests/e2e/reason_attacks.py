@@ -1,5 +1,6 @@
 """What must be refused for one of the reasons of trust, on a machine that has something to lose. Makes no claims."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,12 +17,14 @@ from manifests.parts import FileEntry
 from tests.e2e.reason_scene import Scene, core_table, token_with
 from tests.e2e.sources import write_source
 from tests.keys.trust_builders import make_trust, new_signer, write_state
+from tests.spm_client.resolve.universe import HOST
 
 DAY = timedelta(days=1)
 INSTALL = ("install alpha",)
 INDEX = ("install alpha", "trust update")
 IMPORT = ("trust import {folder}/trust.json",)
 LOAD = ("verify", "run beta --input {folder}/x.json")
+PROJECT = ("lock --project {folder}", "sync --project {folder}")
 OFFLINE = ("trust show", "run beta --input {folder}/x.json")
 CREATED = "2026-01-31T12:00:00Z"
 EXPIRED = "2026-01-01T00:00:00Z"
@@ -273,6 +276,24 @@ def no_loader_conf(scene: Scene) -> Said:
     )
 
 
+def no_project(scene: Scene) -> Said:
+    return (
+        f"`{scene.folder}` is no project: there is no spm.toml",
+        "`spm init` begins one; `--project DIR` names one that is elsewhere",
+    )
+
+
+def a_project_of_another_registry(scene: Scene) -> Said:
+    (scene.folder / "here.json").write_text(json.dumps(HOST.to_dict()))
+    (scene.folder / "spm.toml").write_text(
+        '[project]\nname = "speech"\nregistry = "other.example"\n\n[targets]\nhere = "here.json"\n'
+    )
+    return (
+        "spm.toml is of the registry `other.example`, but loader.conf is of `team.example`",
+        "use the store of that registry (`--root DIR`), or change `project.registry` in spm.toml",
+    )
+
+
 def a_loader_conf_that_everyone_may_write(scene: Scene) -> Said:
     scene.client.conf.chmod(0o666)
     return (
@@ -339,6 +360,8 @@ ATTACKS = (
     Attack(exit=25, reason="type", do=a_manifest_whose_file_leads_out, commands=INSTALL),
     Attack(exit=25, reason="non-canonical", do=a_manifest_with_a_space, commands=INSTALL),
     Attack(exit=25, reason="non-canonical", do=a_trust_file_with_a_line_more, commands=IMPORT),
+    Attack(exit=26, reason="lock-missing", do=no_project, commands=PROJECT),
+    Attack(exit=26, reason="conf-registry", do=a_project_of_another_registry, commands=PROJECT),
     Attack(exit=26, reason="conf-missing", do=no_loader_conf, commands=OFFLINE),
     Attack(exit=26, reason="conf-perms", do=a_loader_conf_that_everyone_may_write, commands=OFFLINE),
     Attack(exit=26, reason="conf-syntax", do=a_loader_conf_with_a_misspelt_limit, commands=OFFLINE),

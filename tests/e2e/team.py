@@ -123,10 +123,10 @@ def make_root(root: Path, holder: Client) -> None:
 
 
 @contextmanager
-def founded(folder: Path) -> Iterator[Team]:
+def founded(folder: Path, *, registry: str = REGISTRY_ID) -> Iterator[Team]:
     """Give a served registry with one publisher, who is logged in, and nothing published."""
     publisher, root = Client(folder / "publisher"), folder / "registry"
-    words: list[str | Path] = [SPM_REGISTRY, "init", "--root", root, "--id", REGISTRY_ID, "--json"]
+    words: list[str | Path] = [SPM_REGISTRY, "init", "--root", root, "--id", registry, "--json"]
     made = run(words, environment(folder)).ok().document
     make_root(root, publisher)
     with serving(root, folder) as url:

@@ -1,5 +1,6 @@
 """Lesser releases: a fallback is refused until it is accepted by name, a yanked release is kept but not taken."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,9 @@ def test_a_release_that_was_asked_for_by_its_version_is_no_fallback(client: Clie
 def test_an_accepted_fallback_is_recorded_and_shown_ever_after(client: Client) -> None:
     torch = torch_of(client)
 
-    client.spm("install", "delta", "--accept-fallback", "delta")
+    accepted = client.told("install", "delta", "--accept-fallback", "delta")
 
+    assert accepted.out == "installed  delta 1.0.0 (ext) (fallback)\n"
     (entry,) = client.spm("list").ok().document["plugins"]
     assert entry["is_fallback"] is True
     assert entry["fallback"] == (
@@ -60,7 +62,13 @@ def test_an_accepted_fallback_is_recorded_and_shown_ever_after(client: Client) -
         "NAME   VERSION           CLASS  BOUND TO  BATCH  WANTED BY\n"
         "delta  1.0.0 (fallback)  ext    -         -      you\n"
     )
-    assert client.told("verify").out.splitlines()[0] == (f"verified   delta 1.0.0 (fallback) {entry['fallback']}")
+    told = client.told("verify")
+    assert told.out.splitlines()[0] == "verified   delta 1.0.0 (fallback)"
+    assert told.err.splitlines()[:2] == [
+        "  trap[range-unbounded] waste: `delta` 1.0.0 is not the newest in range; when it was accepted: "
+        f"1.1.0 needs torch `>=99,<100`, and the target has {torch}",
+        "    remedy: spm outdated",
+    ]
 
 
 def test_a_yanked_release_is_not_taken_anew_and_is_kept_where_it_is_installed(
@@ -101,8 +109,25 @@ def test_an_installed_release_that_was_yanked_is_not_moved_back_unasked(
         "`spm install omicron==1.0.0` asks for that; `--accept-fallback omicron` accepts and records it",
     )
     assert context == {"fallbacks": [{"name": "omicron", "version": "1.0.0", "why": why}], "accept": ["omicron"]}
+    assert (
+        f"install stops, since it would move back: {why} "
+        "`spm install omicron --accept-fallback omicron` takes 1.0.0 (`any`) instead VERSION"
+    ) in " ".join(client.told("info", "omicron").ok().out.split())
     assert client.spm("install", "omicron", "--accept-fallback", "omicron").code == 0
     assert client.told("list").out.splitlines()[1].split()[:3] == ["omicron", "1.0.0", "(fallback)"]
+
+
+def test_a_yank_of_a_misspelt_name_says_which_installed_one_is_near(team: Team, tmp_path: Path) -> None:
+    shutil.copytree(team.publisher.home, tmp_path / "publisher", symlinks=True)
+    publisher = Client(tmp_path / "publisher")
+    publisher.spm("install", "gamma").ok()
+
+    publisher.spm("yank", "gama==1.0.0", "--reason", "it forgets").refused(
+        10,
+        "not-found",
+        "`gama` 1.0.0 is not published here",
+        "see `spm info gama`; or did you mean `gamma`?",
+    )
 
 
 def test_an_acceptance_of_nothing_is_refused(client: Client) -> None:
@@ -125,14 +150,15 @@ def test_a_plugin_of_which_every_release_in_range_is_yanked_is_refused_with_the_
         10,
         "unsatisfiable",
         "no set of releases satisfies every requirement:\n`theta`: `*` wanted by you\n  1.0.0: yanked (it forgets)",
+        "`theta==1.0.0` takes that one all the same",
     )
 
 
 def test_a_yank_that_was_undone_offers_the_release_again(team: Team, client: Client, tmp_path: Path) -> None:
-    team.publish(write_source(tmp_path, "iota", "1.0.0"))
-    team.publisher.spm("yank", "iota==1.0.0", "--reason", "a mistake").ok()
-    team.publisher.spm("yank", "iota==1.0.0", "--undo").ok()
+    team.publish(write_source(tmp_path, "undone", "1.0.0"))
+    team.publisher.spm("yank", "undone==1.0.0", "--reason", "a mistake").ok()
+    team.publisher.spm("yank", "undone==1.0.0", "--undo").ok()
 
-    client.spm("install", "iota").ok()
+    client.spm("install", "undone").ok()
 
-    assert client.installed() == {"iota": "1.0.0"}
+    assert client.installed() == {"undone": "1.0.0"}

@@ -126,7 +126,7 @@ def test_a_binding_to_a_device_that_is_not_there_is_refused(client: Client) -> N
         12,
         "device",
         "`--affinity=cuda:0` cannot be kept: this target has cpu",
-        "bind it to a device that is there, or name the right host with `--target FILE`",
+        "bind it to a device that is there, or name the right target with `--target`",
     )
     assert context == {"affinity": "cuda:0"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from manifests.errors import SpmError
+from manifests.errors import SpmError, Unsatisfiable
 from spm_client import __version__
 from spm_client.cli.command import report
 from spm_client.cli.main import COMMANDS
@@ -38,7 +38,16 @@ def test_spm_alone_asks_for_a_command(spm: Spm) -> None:
     [
         (["instal", "x"], "instal", "did you mean `spm install`?"),
         (["unistall"], "unistall", "did you mean `spm uninstall`?"),
-        (["remove", "x"], "remove", "`spm --help` lists the commands"),
+        (["frobnicate", "x"], "frobnicate", "`spm --help` lists the commands"),
+        (["update"], "update", "did you mean `spm upgrade` of a project, or `spm install NAME`?"),
+        (["rm", "mel"], "rm", "did you mean `spm uninstall`, or `spm remove` of a project?"),
+        (["show", "mel"], "show", "did you mean `spm info`?"),
+        (["view", "mel"], "view", "did you mean `spm info`?"),
+        (["prune"], "prune", "did you mean `spm gc`?"),
+        (["ls"], "ls", "did you mean `spm list`?"),
+        (["i", "mel"], "i", "did you mean `spm install`?"),
+        (["help"], "help", "did you mean `spm --help`?"),
+        (["version"], "version", "did you mean `spm --version`?"),
         ([""], "", "`spm --help` lists the commands"),
         (["--root", "/nowhere", "lst"], "lst", "did you mean `spm list`?"),
         (["--root=/nowhere", "lst"], "lst", "did you mean `spm list`?"),
@@ -69,16 +78,19 @@ def test_an_unknown_command_is_refused_with_a_near_one(spm: Spm, arguments: list
             "argument --role: invalid choice: 'x' (choose from 'core', 'ext', 'root')",
             "spm keys new",
         ),
-        (["list", "x"], "unrecognized arguments: x", "spm"),
-        (["list", "--rot", "x"], "unrecognized arguments: --rot x", "spm"),
-        (["list", "--js"], "unrecognized arguments: --js", "spm"),
+        (["list", "x"], "unrecognized arguments: x", "spm list"),
+        (["list", "--frobnicate"], "unrecognized arguments: --frobnicate", "spm list"),
+        (["keys", "list", "x"], "unrecognized arguments: x", "spm keys list"),
         (["list", "--root"], "argument --root: expected one argument", "spm list"),
         (["install", "x", "--target"], "argument --target: expected one argument", "spm install"),
         (
             ["keys", "new", "--role", "ext", "--passphrase-fd", "x"],
-            "argument --passphrase-fd: invalid int value: 'x'",
+            "argument --passphrase-fd: 'x' is not a whole number",
             "spm keys new",
         ),
+        (["rollback", "--to", "x"], "argument --to: 'x' is not a whole number", "spm rollback"),
+        (["rollback", "--to", "9" * 99], f"argument --to: '{'9' * 39} is not a whole number", "spm rollback"),
+        (["gc", "--keep", "1.5"], "argument --keep: '1.5' is not a whole number", "spm gc"),
     ],
 )
 def test_a_line_that_cannot_be_parsed_is_refused(spm: Spm, arguments: list[str], message: str, program: str) -> None:
@@ -86,6 +98,39 @@ def test_a_line_that_cannot_be_parsed_is_refused(spm: Spm, arguments: list[str],
 
     assert (told.code, told.out) == (2, "")
     assert told.err == f"error[usage]: {message}\n  hint: `{program} --help` shows how it is used\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "meant"),
+    [
+        (["list", "--rot", "x"], "--rot x", "--root"),
+        (["list", "--rot=x"], "--rot=x", "--root"),
+        (["list", "--js"], "--js", "--json"),
+        (["--jsn", "list"], "--jsn", "--json"),
+        (["keys", "new", "--role", "ext", "--passphrase-df", "3"], "--passphrase-df 3", "--passphrase-fd"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_a_near_one(spm: Spm, arguments: list[str], words: str, meant: str) -> None:
+    told = spm(*arguments)
+
+    assert (told.code, told.out) == (2, "")
+    assert told.err == f"error[usage]: unrecognized arguments: {words}\n  hint: did you mean `{meant}`?\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word", "hint"),
+    [
+        (["keys", "nwe"], "nwe", "did you mean `spm keys new`?"),
+        (["keys", "frobnicate"], "frobnicate", "`spm keys --help` lists the actions"),
+        (["keys", ""], "", "`spm keys --help` lists the actions"),
+        (["bundle", "--json", "exprot"], "exprot", "did you mean `spm bundle export`?"),
+    ],
+)
+def test_an_unknown_action_is_refused_with_a_near_one(spm: Spm, arguments: list[str], word: str, hint: str) -> None:
+    told = spm(*arguments)
+
+    assert told.code == 2
+    assert told.err == f"error[usage]: `{word}` is not an action of `spm {arguments[0]}`\n  hint: {hint}\n"
 
 
 @pytest.mark.parametrize("command", ["trust", "keys", "bundle", "target"])
@@ -202,6 +247,25 @@ def test_help_lists_every_command_with_its_summary(spm: Spm) -> None:
     assert "Exit codes: 2 usage, 3 undecided" in told.out
 
 
+def test_help_is_as_wide_as_the_terminal(spm: Spm, monkeypatch: pytest.MonkeyPatch) -> None:
+    widths = {}
+    for columns in ("60", "100", "160"):
+        monkeypatch.setenv("COLUMNS", columns)
+        widths[columns] = max(map(len, spm("run", "--help").out.splitlines()))
+
+    assert 50 < widths["60"] <= 60 < widths["100"] <= 100 < widths["160"] <= 160
+
+
+@pytest.mark.parametrize("columns", ["x", "0", "-1", ""])
+def test_help_is_80_wide_where_nothing_says_how_wide(columns: str) -> None:
+    environment = os.environ | {"COLUMNS": columns}
+    done = subprocess.run(
+        [*ENTRY, "run", "--help"], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert 70 < max(map(len, done.stdout.splitlines())) <= 80
+
+
 ENTRY = [sys.executable, "-m", "spm_client.cli.main"]
 REPOSITORY = Path(__file__).parents[3]
 
@@ -236,6 +300,7 @@ def test_bytes_that_are_no_text_are_refused_readably() -> None:
 
 
 def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
+    (tmp_path / "störe").mkdir()
     done = subprocess.run(
         [*ENTRY, "list", "--root", str(tmp_path / "störe")],
         cwd=REPOSITORY,
@@ -259,3 +324,19 @@ def test_no_words_of_others_in_a_refusal_steer_the_terminal(capsys: pytest.Captu
     assert told.err == f"error[r{shown}]: signed by {shown}\nand ü\n  hint: {shown}\n"
     assert json.loads(told.out)["error"]["hint"] == steering
     assert told.out.removesuffix("\n").isprintable()
+
+
+def test_a_proof_is_shown_where_it_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    session = Session(is_json=False, environment={})
+    session.is_explained = True
+    steps = [{"step": 1, "text": "you want `mel` `*`"}, {"step": 2, "text": "so there is none", "from": [1, 1]}]
+
+    code = report(Unsatisfiable("no set of releases", hint="ask for less", derivation=steps), session)
+
+    assert (code, capsys.readouterr().err) == (
+        10,
+        "error[unsatisfiable]: no set of releases\n"
+        "  1. you want `mel` `*`\n"
+        "  2. so there is none (from 1 and 1)\n"
+        "  hint: ask for less\n",
+    )

@@ -52,6 +52,17 @@ def runs(spm: Spm, tmp_path: Path) -> Runs:
     return Runs(spm, tmp_path)
 
 
+def test_a_misspelt_name_is_refused_with_the_one_that_was_meant(runs: Runs, spm: Spm) -> None:
+    runs.add("x[0]")
+
+    told = spm("--root", runs.store.root, "run", "benn", "--input", runs.folder / "x.json")
+
+    assert (told.code, told.out) == (10, "")
+    assert told.err == (
+        f"error[not-found]: `benn` is not installed in {runs.store.root}\n  hint: did you mean `ben`?\n"
+    )
+
+
 def test_outputs_are_printed_by_their_declared_names_and_the_file_that_was_written_is_named(runs: Runs) -> None:
     runs.add("x[0] * 2")
 

@@ -14,10 +14,10 @@ from manifests.names import PluginName
 from manifests.target import Target
 from spm_client.cli import handbook
 from spm_client.cli.session import read_target, timestamp
+from tests.fakes.answering_server import AnsweringServer, send
 from tests.fakes.served_files import ServedFiles
 from tests.fakes.simulated_registry import SimulatedRegistry
 from tests.keys.builders import conf_text
-from tests.spm_client.adapters.test_http import Server, send
 from tests.spm_client.cli.conftest import Spm
 
 
@@ -90,13 +90,13 @@ def test_a_moment_that_is_none_is_not_passed_over(epoch: str) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as running:
+def server() -> Iterator[AnsweringServer]:
+    with AnsweringServer() as running:
         yield running
 
 
 @pytest.fixture
-def root(server: Server, tmp_path: Path) -> Path:
+def root(server: AnsweringServer, tmp_path: Path) -> Path:
     (tmp_path / "store").mkdir()
     conf = tmp_path / "store" / "loader.conf"
     conf.write_text(conf_text().replace("http://127.0.0.1:8080", f"{server.url}/"))
@@ -105,7 +105,7 @@ def root(server: Server, tmp_path: Path) -> Path:
 
 
 def test_a_login_keeps_the_token_that_the_registry_knows(
-    spm: Spm, server: Server, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spm: Spm, server: AnsweringServer, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.answer = send(200, b'{"label": "laptop", "role": "publisher"}')
     monkeypatch.setattr("sys.stdin", io.StringIO("  spm_token \nmore\n"))
@@ -130,7 +130,7 @@ def test_a_login_keeps_the_token_that_the_registry_knows(
     ],
 )
 def test_a_login_without_a_token_asks_nobody(
-    spm: Spm, server: Server, root: Path, monkeypatch: pytest.MonkeyPatch, typed: str, message: str, hint: str
+    spm: Spm, server: AnsweringServer, root: Path, monkeypatch: pytest.MonkeyPatch, typed: str, message: str, hint: str
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
 
@@ -141,7 +141,7 @@ def test_a_login_without_a_token_asks_nobody(
 
 
 def test_a_token_that_the_registry_does_not_know_is_not_kept(
-    spm: Spm, server: Server, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spm: Spm, server: AnsweringServer, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = b'{"type": "auth", "detail": "the token is not known", "hint": "ask for one"}'
     server.answer = send(401, problem, Content_Type="application/problem+json")
@@ -153,7 +153,7 @@ def test_a_token_that_the_registry_does_not_know_is_not_kept(
     assert not (tmp_path / "home").exists()
 
 
-def test_a_command_that_needs_a_token_says_how_to_keep_one(spm: Spm, server: Server, root: Path) -> None:
+def test_a_command_that_needs_a_token_says_how_to_keep_one(spm: Spm, server: AnsweringServer, root: Path) -> None:
     told = spm("yank", "x==1.0.0", "--reason", "it leaks", "--root", root)
 
     assert (told.code, told.err) == (

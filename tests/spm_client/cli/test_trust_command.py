@@ -377,6 +377,11 @@ def test_a_doctor_finds_a_good_store_good(host: Host) -> None:
     assert rows["index"][0][1].endswith("; 0 hours old")
 
 
+def fits_or_has_a_long_path(line: str) -> bool:
+    """Tell whether a line is at most 100 wide, but for a path: those are never broken, wherever the tests run."""
+    return len(line) <= 100 or any("/" in word and len(word) > 60 for word in line.split())
+
+
 def test_a_doctor_names_what_is_refused_now(host: Host) -> None:
     host("install", "beta")
     host.registry.revoke_key()
@@ -393,7 +398,7 @@ def test_a_doctor_names_what_is_refused_now(host: Host) -> None:
         f"error[key-revoked]: {message}\n  hint: ask its publisher for a release that is signed by a key in force\n"
     )
     lines = told.out.splitlines()
-    assert all(len(line) <= 100 or str(host.root) in line for line in lines)
+    assert all(map(fits_or_has_a_long_path, lines))
     words = " ".join(told.out.split())
     assert f"problem installed {message.replace(host.registry.keyid, host.registry.keyid[:16] + '…')} good" in words
     assert host.rows()["installed"] == [
@@ -450,7 +455,7 @@ def test_a_warning_stands_below_its_row_and_no_line_is_longer_than_it_may_be(hos
         "clock", "loader.conf", "store", "registry", "root", "root", "index", "keyring", "ext key",
         "installed", "sandbox",
     ]  # fmt: skip
-    assert all(len(line) <= 100 or str(host.root) in line for line in lines)
+    assert all(map(fits_or_has_a_long_path, lines))
 
 
 @pytest.mark.parametrize(
