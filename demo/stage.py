@@ -5,16 +5,20 @@ Tells no story and knows no plugin.
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 import textwrap
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 WIDTH = 100
-SHOWN_LINES = 24
+SHOWN_LINES = 32
+KILL_SECONDS = 60
 
 
 class DemoFailed(Exception):
@@ -43,9 +47,31 @@ class Stage:
         print(f"\n{self._paint('1;36', f'== {title} ' + '=' * (WIDTH - len(title) - 4))}")
         print(textwrap.fill(text, WIDTH), end="\n\n")
 
-    def run(self, command: str, *, given: str | None = None, lines: int = SHOWN_LINES) -> str:
-        """Run a command that must succeed, and return what it printed."""
-        return self._run(command, 0, given=given, lines=lines)
+    def run(
+        self,
+        command: str,
+        *,
+        given: str | None = None,
+        lines: int = SHOWN_LINES,
+        secret: re.Pattern[str] | None = None,
+    ) -> str:
+        """Run a command that must succeed, and return what it printed. Of a secret only the beginning is shown."""
+        return self._run(command, 0, given=given, lines=lines, secret=secret)
+
+    def kill(self, command: str, *, when: Callable[[], bool], after: Callable[[], str]) -> None:
+        """Start a command, end it by SIGKILL as soon as something is so, and say after what that was."""
+        print(self._paint("1", f"$ {command}"))
+        arguments, deadline = shlex.split(command), time.monotonic() + KILL_SECONDS
+        with subprocess.Popen(
+            arguments, cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            while process.poll() is None and time.monotonic() < deadline and not when():
+                time.sleep(0.02)
+            is_in_the_middle = process.poll() is None and when()
+            process.kill()
+        if not is_in_the_middle:
+            raise DemoFailed(f"`{command}` was to be killed in the middle, and did not come that far, or too far")
+        print(f"  (killed by SIGKILL after {after()})\n")
 
     def json(self, command: str) -> dict[str, Any]:
         """Run a command that must succeed, quietly, and return its JSON."""
@@ -58,7 +84,7 @@ class Stage:
     def refuse(self, what: str, command: str, *, exit_code: int, reason: str) -> None:
         """Run a command that must be refused with this exit code and reason, and change nothing in the store."""
         before = self._picture()
-        said = self._run(command, exit_code, given=None, lines=SHOWN_LINES)
+        said = self._run(command, exit_code)
         if f"error[{reason}]" not in said:
             raise DemoFailed(f"`{command}` was to be refused for `{reason}`, and said: {said}")
         if self._picture() != before:
@@ -74,14 +100,19 @@ class Stage:
             colour = "32" if row.outcome == "done" else "33"
             print(f"  {row.what:{widths[0]}}  {self._paint(colour, f'{row.outcome:{widths[1]}}')}  {row.detail}")
 
-    def _run(self, command: str, expected: int, *, given: str | None, lines: int) -> str:
+    def _run(
+        self,
+        command: str,
+        expected: int,
+        *,
+        given: str | None = None,
+        lines: int = SHOWN_LINES,
+        secret: re.Pattern[str] | None = None,
+    ) -> str:
         print(self._paint("1", f"$ {command}"))
         done = self._call(command, given, stderr=subprocess.STDOUT)
-        said = done.stdout.rstrip().splitlines()
-        for line in said[:lines]:
-            print(f"  {line}")
-        if len(said) > lines:
-            print(f"  ... {len(said) - lines} more lines")
+        said = secret.sub(lambda found: f"{found[0][:8]}...", done.stdout) if secret else done.stdout
+        _show(said.rstrip().splitlines(), lines)
         if done.returncode != expected:
             raise DemoFailed(f"`{command}` ended with {done.returncode}, not {expected}")
         if expected:
@@ -116,6 +147,18 @@ class Stage:
 
     def _paint(self, colour: str, text: str) -> str:
         return f"\033[{colour}m{text}\033[0m" if self.is_coloured else text
+
+
+def in_kib(size: int) -> str:
+    return f"{size / 1024:.0f} KiB"
+
+
+def _show(said: list[str], lines: int) -> None:
+    """Print the first lines and the last, which says what came of it."""
+    if len(said) > lines:
+        said = [*said[: lines - 1], f"... {len(said) - lines} more lines ...", said[-1]]
+    for line in said:
+        print(f"  {line}")
 
 
 def environment_of(folder: Path) -> dict[str, str]:
