@@ -34,7 +34,7 @@ demo: setup
 test: setup check
 
 check: lint types imports
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 lint:
 	$(BIN)/ruff check .

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from tests.house.rooms import ROOMS, ROOT
 
-BASE = {"cryptography", "jwcrypto", "packaging", "pyyaml", "rfc8785", "securesystemslib", "tuf", "urllib3"}
+BASE = {"cryptography", "jwcrypto", "packaging", "pyyaml", "rfc8785", "securesystemslib", "tomlkit", "tuf", "urllib3"}
 HEAVY = {"torch", "flask", "sqlalchemy", "alembic", "granian", "numpy", "requests"}
 
 
