@@ -24,7 +24,7 @@ def written(output: Path, *, is_replacing: bool) -> Iterator[tuple[BinaryIO, Pat
     with disk(output):
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
     try:
-        with open(descriptor, "wb") as file:
+        with _closed_at_the_end(open(descriptor, "wb"), output) as file:
             yield file, temporary
         _require_free(output, is_replacing=is_replacing)
         with disk(output):
@@ -34,6 +34,19 @@ def written(output: Path, *, is_replacing: bool) -> Iterator[tuple[BinaryIO, Pat
         with suppress(FileNotFoundError):
             temporary.unlink()
         raise
+
+
+@contextmanager
+def _closed_at_the_end(file: BinaryIO, output: Path) -> Iterator[BinaryIO]:
+    """Close a file, which writes what is left: where that fails too, it must not hide what failed before."""
+    try:
+        yield file
+    except BaseException:
+        with suppress(OSError):
+            file.close()
+        raise
+    with disk(output):
+        file.close()
 
 
 def _require_free(output: Path, *, is_replacing: bool) -> None:
