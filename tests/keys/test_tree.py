@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keys.file_hash import FileHasher
+from keys.shown import shown
 from keys.tree import BIG_FILE_BYTES, FileStamp, check_tree
 from keys.verified import verify_tree
 from manifests.errors import (
@@ -216,14 +217,14 @@ def test_tree_that_is_itself_a_link_is_refused(tree: Path, tmp_path: Path) -> No
     assert refused(tmp_path / "other") == (
         25,
         "link",
-        f"'{tmp_path / 'other'}' is a symbolic link, a plugin's tree has none",
+        f"{shown(str(tmp_path / 'other'))} is a symbolic link, a plugin's tree has none",
     )
 
 
 def test_tree_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    assert refused(tmp_path / "file") == (25, "type", f"'{tmp_path / 'file'}' is not a folder")
+    assert refused(tmp_path / "file") == (25, "type", f"{shown(str(tmp_path / 'file'))} is not a folder")
 
 
 def make_socket(path: Path) -> None:
