@@ -174,6 +174,9 @@ def _parsed(text: str, kind: type[Any]) -> Metadata[Any]:
     metadata = Metadata[Any].from_bytes(text.encode())
     if metadata.signed.type != kind.type:
         raise Mix(f"the trust file holds `{metadata.signed.type}` where `{kind.type}` belongs")
+    # `true` is 1 to the library: such a root would pass for the first one, and be left aside instead of refused.
+    if isinstance(metadata.signed.version, bool):
+        raise BadResponse(f"the trust file holds a `{kind.type}` whose version is no number")
     return metadata
 
 
