@@ -162,6 +162,9 @@ def _walked(held: tuple[str, ...], offered: list[str], policy: KeyPolicy) -> tup
         _require_signed("root", following, previous)
         _require_signed("root", following, following)
         chain.append(text)
+    newest = _root(chain[-1]).signed.version
+    if beyond := [version for version in sorted(later) if version > newest]:
+        raise BadResponse(f"the trust file holds root {beyond[0]}, and no root {newest + 1} that leads to it")
     return tuple(chain)
 
 
