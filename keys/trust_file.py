@@ -154,17 +154,21 @@ def _from_pin(conf: LoaderConf, roots: list[str]) -> TrustState:
 
 def _walked(held: tuple[str, ...], offered: list[str], policy: KeyPolicy) -> tuple[str, ...]:
     """Return the chain of roots lengthened by what the file has beyond it, each signed by the one before and itself."""
-    chain = list(held)
+    chain, newest = list(held), _root(held[-1])
     later = {_root(text).signed.version: text for text in offered}
-    while (text := later.get(_root(chain[-1]).signed.version + 1)) is not None:
-        previous, following = _root(chain[-1]), _root(text)
+    while (text := later.get(newest.signed.version + 1)) is not None:
+        following = _root(text)
         policy.check_root(following.signed)
-        _require_signed("root", following, previous)
+        _require_signed("root", following, newest)
         _require_signed("root", following, following)
         chain.append(text)
-    newest = _root(chain[-1]).signed.version
-    if beyond := [version for version in sorted(later) if version > newest]:
-        raise BadResponse(f"the trust file holds root {beyond[0]}, and no root {newest + 1} that leads to it")
+        newest = following
+    if beyond := [version for version in sorted(later) if version > newest.signed.version]:
+        missing = newest.signed.version + 1
+        raise BadResponse(
+            f"the trust file holds root {beyond[0]}, and no root {missing} that leads to it",
+            hint=f"ask the root holders for a file that has root {missing}; nothing was changed",
+        )
     return tuple(chain)
 
 

@@ -170,6 +170,36 @@ def test_a_root_that_the_one_before_did_not_sign_is_refused() -> None:
     )
 
 
+def test_a_root_that_nothing_in_the_file_leads_to_is_refused() -> None:
+    trust = make_trust()
+    held = trust.state
+    trust.publish_root()
+    trust.publish_root()
+    roots = json.loads(trust_file(trust.state))["roots"]
+
+    error = refused(trust, held, edited(trust_file(trust.state), roots=[roots[0], roots[2]]))
+
+    assert (*told(error), error.hint) == (
+        31,
+        "bad-response",
+        "the trust file holds root 3, and no root 2 that leads to it",
+        "ask the root holders for a file that has root 2; nothing was changed",
+    )
+
+
+def test_a_root_whose_version_is_no_number_is_refused() -> None:
+    trust = make_trust()
+    held = trust.state
+    trust.publish_root()
+    *roots, last = json.loads(trust_file(trust.state))["roots"]
+    strange = json.loads(last)
+    strange["signed"]["version"] = True
+
+    error = refused(trust, held, edited(trust_file(trust.state), roots=[*roots, json.dumps(strange)]))
+
+    assert told(error) == (31, "bad-response", "the trust file holds a `root` whose version is no number")
+
+
 def test_one_of_two_needed_signatures_is_too_few() -> None:
     trust = make_trust(root_signers=[new_signer(), new_signer()], threshold=2)
     held = trust.state
