@@ -52,16 +52,6 @@ def find_blobs(manifests: Iterable[Manifest], layout: Layout) -> Blobs:
     return Blobs(held=held, missing={digest: found for digest, found in wanted.items() if digest not in held})
 
 
-def download(
-    manifests: Iterable[Manifest], layout: Layout, scratch: Path, source: Source, progress: Progress
-) -> dict[str, Path]:
-    """Return where each blob of the manifests lies: in the store if it has it, else fetched onto its disk.
-
-    Raises: as `fetch_missing`.
-    """
-    return fetch_missing(find_blobs(manifests, layout), layout, scratch, source, progress)
-
-
 def fetch_missing(blobs: Blobs, layout: Layout, scratch: Path, source: Source, progress: Progress) -> dict[str, Path]:
     """Return where each blob lies, in the order of the manifests, after fetching what is missing.
 
