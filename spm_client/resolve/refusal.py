@@ -32,23 +32,24 @@ class FallbackTeller:
         ceilings: Sequence[Requirement],
         chosen: Chosen,
         budget: Budget,
+        *,
+        is_undecided: bool,
     ) -> None:
         self._catalogue = catalogue
         self._requirements = tuple(requirements)
         self._ceilings = tuple(ceilings)
         self._chosen = chosen
         self._budget = budget
-        self._is_undecided = False
+        self._is_undecided = is_undecided
         self._told: dict[tuple[PluginName, int], str] = {}
 
-    def refusal(self, forbidden: Sequence[Fallback], *, is_undecided: bool) -> FallbackRefused:
+    def refusal(self, forbidden: Sequence[Fallback]) -> FallbackRefused:
         """Return the refusal of fallbacks that nobody accepted, every passed-over release with its fact.
 
         It says so where the search for a resolution without them was given up.
         """
-        self._is_undecided = is_undecided
         lines = [line for fallback in forbidden for line in self._lines(fallback)]
-        lines += [GIVEN_UP] if is_undecided else []
+        lines += [GIVEN_UP] if self._is_undecided else []
         flags = " ".join(f"--accept-fallback {fallback.name}" for fallback in forbidden)
         return FallbackRefused(
             "\n".join(lines),

@@ -141,7 +141,7 @@ class Problem:
         if refusal := self._passed_over_for_missing(chosen):
             raise refusal
         if forbidden := tuple(self._rule.forbidden(chosen, self._accepted)):
-            raise self._missing() or self._teller(chosen).refusal(forbidden, is_undecided=self._is_undecided)
+            raise self._missing() or self._teller(chosen).refusal(forbidden)
         return chosen
 
     def _explaining(self) -> Budget:
@@ -264,7 +264,14 @@ class Problem:
                 )
 
     def _teller(self, chosen: Chosen) -> FallbackTeller:
-        return FallbackTeller(self._catalogue, self._requirements, self._ceilings, chosen, self._explaining())
+        return FallbackTeller(
+            self._catalogue,
+            self._requirements,
+            self._ceilings,
+            chosen,
+            self._explaining(),
+            is_undecided=self._is_undecided,
+        )
 
     def _resolution(self, chosen: Chosen) -> Resolution:
         teller = self._teller(chosen)

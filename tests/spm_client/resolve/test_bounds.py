@@ -8,7 +8,10 @@ import pytest
 from manifests.errors import FallbackRefused, IncompatibleTarget, NotFound, Undecided, Unsatisfiable
 from manifests.index import ReleaseEntry
 from spm_client.resolve import resolve
-from spm_client.resolve.fit import tag_of
+from spm_client.resolve.budget import Budget
+from spm_client.resolve.catalogue import Catalogue
+from spm_client.resolve.fit import judge_for, tag_of
+from spm_client.resolve.resolution import Problem
 from spm_client.resolve.universe import Universe as JsonUniverse
 from tests.spm_client.resolve.universe import (
     HOST,
@@ -176,6 +179,26 @@ def test_search_ends_when_the_time_is_over() -> None:
         "no resolution was found or ruled out within the time allowed",
         1,
     )
+
+
+def test_fallback_is_refused_with_a_word_that_the_search_for_better_was_given_up() -> None:
+    universe = Universe(
+        alto=[release("1.0.0"), release("2.0.0")],
+        beat=[release("1.0.0"), release("2.0.0", requires={"window": "*"})],
+        window=[release("1.0.0", requires={"alto": "^1"})],
+    )
+    asked = tuple(wishes("alto", "beat"))
+    catalogue = Catalogue(provider=universe, judge=judge_for(HOST), wishes=asked, pre=frozenset(), locked={})
+
+    with pytest.raises(FallbackRefused) as refused:
+        Problem(catalogue, asked, (), frozenset(), Budget(1000), better_steps=0).solve()
+
+    assert refused.value.message == (
+        "`beat` would fall back to 1.0.0, older than the newest release in range:\n"
+        "  2.0.0: was found only with another fallback\n"
+        "whether there is a resolution without that was not found out: the search for one grew too long"
+    )
+    assert solve(universe, "alto", "beat") == {"alto": "1.0.0", "beat": "2.0.0", "window": "1.0.0"}
 
 
 def test_search_that_needs_no_other_plugin_says_so_at_once() -> None:
